@@ -1,4 +1,4 @@
-import { createExecutionContext, createMessageBatch, getQueueResult, runInDurableObject } from "cloudflare:test";
+import { runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { Allocator } from "../src/worker/allocator/allocator.ts";
@@ -6,14 +6,14 @@ import worker from "../src/worker/index.ts";
 import { Live } from "../src/worker/live/live.ts";
 import { HomeScheduler } from "../src/worker/scheduling/home-scheduler.ts";
 import { putCommand, resultOf, stateOf } from "./allocator/support.ts";
-import { issueTo, takeStep, withBadge } from "./badges/life-support.ts";
-import { claimsOf, getList } from "./badges/status-support.ts";
+import { takeStep, withBadge } from "./badges/life-support.ts";
 import { useQuietLog } from "./invitations/support/log.ts";
-import { addDoor, deltaOf, listen, liveOf, outcomeOf, ringLive, untilHeld, withLists } from "./live/support.ts";
+import { deltaOf, listen, liveOf, outcomeOf, ringLive, withHeldDoor } from "./live/support.ts";
 import type { TestApplication } from "./support/application.ts";
 import { boundHome, testHome } from "./support/home.ts";
 import { callServer } from "./support/http.ts";
 import { Outbox } from "./support/outbox.ts";
+import { consume, DONE } from "./support/queue.ts";
 
 /**
  * A deployment runs two releases at once. Calls of allocators have a version (test/allocator/releases.test.ts). What else a Worker
@@ -35,18 +35,6 @@ function without(prototype: object, method: string): () => void {
 }
 
 const homeScheduler = () => env.HOME_SCHEDULER.getByName(String(testHome()));
-
-/** What the queue's consumer does with a message. */
-async function consume(body: unknown): Promise<unknown> {
-  const message = { id: "message", timestamp: new Date(), attempts: 1, body };
-  const batch = createMessageBatch("badge-webhooks", [message]);
-  const execution = createExecutionContext();
-  await worker.queue(batch, env, execution);
-  const { outcome, retryMessages } = await getQueueResult(batch, execution);
-  return { outcome, retryMessages };
-}
-
-const DONE = { outcome: "ok", retryMessages: [] };
 
 describe("objects of a release that does not know a method of the Worker (contract section 21)", () => {
   it("objects of an earlier release carry out the script's commands after the deployment, when they cannot be woken during it", async () => {
@@ -81,17 +69,6 @@ describe("objects of a release that does not know a method of the Worker (contra
   });
 });
 
-/** An application with lists, a badge, and a door whose call is held. */
-async function withDoor() {
-  const application = await withLists();
-  const number = await issueTo(application, "phone", "alice");
-  const have = Number(claimsOf((await getList(application)).text).change);
-  const door = await addDoor(application, "North");
-  const held = listen(door, `have=${have}`);
-  await untilHeld(application, 1);
-  return { application, number, have, door, held };
-}
-
 /** The object of connected doors sends this to all of them. */
 const sendToDoors = (application: TestApplication, message: object): Promise<void> =>
   runInDurableObject(liveOf(application), (_, state) => {
@@ -100,16 +77,16 @@ const sendToDoors = (application: TestApplication, message: object): Promise<voi
 
 describe("an object of connected doors of another release (contract section 26)", () => {
   it("an object of connected doors that cannot be woken delays no change of status, and doors have it within half a minute", async () => {
-    const { application, number, have, held } = await withDoor();
+    const { application, number, idx, have, held } = await withHeldDoor();
     without(Live.prototype, "wake");
     expect((await takeStep(application, number, "suspend")).status).toBe(200);
     await expect.poll(() => linesAbout("live-not-woken")).toMatchObject([{ level: "warn" }]);
     await ringLive(application);
-    expect(deltaOf(await held)).toMatchObject({ since: have, entries: [[0, expect.any(Number), 2]] });
+    expect(deltaOf(await held)).toMatchObject({ since: have, entries: [[0, idx, 2]] });
   });
 
   it("an object of connected doors that takes no calls makes the door's call 503, and the door calls again", async () => {
-    const { application, number, have, door, held } = await withDoor();
+    const { application, number, have, door, held } = await withHeldDoor();
     const bringBack = without(Live.prototype, "fetch");
     expect(outcomeOf(await listen(door, `have=${have}`))).toBe("503 UNAVAILABLE");
     bringBack();
@@ -119,7 +96,7 @@ describe("an object of connected doors of another release (contract section 26)"
   });
 
   it("an object of connected doors that sends what the Worker does not know makes the door's call 503, and the door calls again", async () => {
-    const { application, number, have, door, held } = await withDoor();
+    const { application, number, have, door, held } = await withHeldDoor();
     await sendToDoors(application, { later: true });
     expect(outcomeOf(await held)).toBe("503 UNAVAILABLE");
     await takeStep(application, number, "suspend");
@@ -127,7 +104,7 @@ describe("an object of connected doors of another release (contract section 26)"
   });
 
   it("an object of connected doors that does not know which doors it has seen makes GET /v1/doors 503", async () => {
-    const { application, held } = await withDoor();
+    const { application, held } = await withHeldDoor();
     const bringBack = without(Live.prototype, "seen");
     const doors = () => callServer(application, "GET", "/v1/doors");
     expect(await doors()).toMatchObject({ status: 503, body: { error: "UNAVAILABLE" } });
@@ -138,13 +115,11 @@ describe("an object of connected doors of another release (contract section 26)"
   });
 });
 
-describe("a queue message of another release (contract section 8)", () => {
-  it("a queue message of another release is dropped, and the tick finds what it was about", async () => {
-    const outbox = await Outbox.open({ webhookUrl: "https://hooks.example/badges" });
-    const event = await outbox.issue();
-    expect(await consume({ version: 2, application: outbox.application.id, events: [event] })).toEqual(DONE);
-    expect(linesAbout("malformed-message")).toMatchObject([{ level: "error" }]);
-    outbox.now += 60_000;
-    expect(await outbox.sweep()).toEqual([event]);
-  });
+it("a queue message of another release is dropped, and the tick finds what it was about (contract section 8)", async () => {
+  const outbox = await Outbox.open({ webhookUrl: "https://hooks.example/badges" });
+  const event = await outbox.issue();
+  expect(await consume({ version: 2, application: outbox.application.id, events: [event] })).toEqual(DONE);
+  expect(linesAbout("malformed-message")).toMatchObject([{ level: "error" }]);
+  outbox.now += 60_000;
+  expect(await outbox.sweep()).toEqual([event]);
 });

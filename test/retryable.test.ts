@@ -3,7 +3,6 @@ import { PLATFORM_RETRY_BASE_MILLISECONDS } from "../src/shared/limits/platform-
 import { isLocked, isOverloaded, isRetryable } from "../src/shared/retryable.ts";
 import { retryPlatform } from "../src/worker/platform.ts";
 
-/** An error of a Durable Object. */
 const objectError = (marks: { retryable?: boolean; overloaded?: boolean }) =>
   Object.assign(new Error("the object failed"), marks);
 const wrapped = (cause: unknown) => new Error("D1 is unavailable", { cause });
@@ -49,12 +48,9 @@ describe("which failures of the platform are repeated (contract section 21)", ()
     }
   });
 
-  it("a locked local database is not confused with other failures", () => {
+  it("a locked local database is recognized, and overload by the mark of an object and by the message of D1", () => {
     expect(isLocked(wrapped(new Error("database is locked")))).toBe(true);
     expect(isLocked(new Error("Network connection lost"))).toBe(false);
-  });
-
-  it("overload is recognized by the mark of an object and by the message of D1", () => {
     expect(isOverloaded(wrapped(objectError({ overloaded: true })))).toBe(true);
     expect(isOverloaded(new Error("D1 DB is overloaded. Requests queued for too long."))).toBe(true);
     expect(isOverloaded(objectError({ overloaded: false }))).toBe(false);

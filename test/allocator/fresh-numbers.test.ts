@@ -62,19 +62,10 @@ it("each freed number is drawn equally often: random bytes that would favour som
 });
 
 it.each([
-  [
-    { size: 4, used: 3 },
-    { size: 4, used: 3 },
-  ],
-  [
-    { size: 6, used: 1 },
-    { size: 6, used: 6 },
-  ],
-  [
-    { size: 3, used: 1 },
-    { size: 4, used: 4 },
-  ],
-])("a republication uses none of a segment's numbers again: D1's %j makes it %j", (other, expected) => {
+  { other: { size: 4, used: 3 }, expected: { size: 4, used: 3 } },
+  { other: { size: 6, used: 1 }, expected: { size: 6, used: 6 } },
+  { other: { size: 3, used: 1 }, expected: { size: 4, used: 4 } },
+])("a republication uses none of a segment's numbers again: D1's $other makes it $expected", ({ other, expected }) => {
   const counters = (segment: object) => ({
     ...INITIAL_HEAD,
     rangeSegments: [{ first: 1000, size: 4, used: 2, ...segment }],

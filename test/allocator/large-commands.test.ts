@@ -2,7 +2,7 @@ import { env } from "cloudflare:workers";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { COPY_PAGE_ROWS } from "../../src/shared/limits/allocator-limits.ts";
 import { deliveryMessage } from "../../src/worker/webhooks/delivery-message.ts";
-import { block, getBadge, issueTo, takeStep } from "../badges/life-support.ts";
+import { block, issueTo } from "../badges/life-support.ts";
 import { requestQuietly } from "../badges/support.ts";
 import { useStandingClock } from "../invitations/support/clock.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
@@ -20,7 +20,7 @@ const BADGES = 3_000;
 const FEWER_BADGES = 400;
 const ORDINARY = { columns: { metadata: '{"os":"iOS","osVersion":"20.1"}' } };
 
-describe("blocking a user with many badges (contract section 12)", () => {
+describe("many badges (contract sections 7, 12 and 21)", () => {
   it("blocking revokes 3,000 badges in one transaction, which D1 gets entry by entry, and another application's call beside it ends before", {
     timeout: 60_000,
   }, async () => {
@@ -84,21 +84,6 @@ describe("blocking a user with many badges (contract section 12)", () => {
     await expectInSync(application);
   });
 
-  it("calls that waited for a large block see all of it", async () => {
-    const application = await crowded(FEWER_BADGES, ORDINARY);
-    const number = await issueTo(application, "phone", "bob");
-    const blocked = block(application, "mallory");
-    const suspended = takeStep(application, number, "suspend");
-    const refused = requestQuietly(application, "new", { userId: "mallory" });
-    expect((await blocked).status).toBe(200);
-    expect((await suspended).status).toBe(200);
-    expect([201, 403]).toContain((await refused).status);
-    expect((await getBadge(application, number)).body.state).toBe("suspended");
-    await expectInSync(application);
-  });
-});
-
-describe("badges of maximal metadata (contract sections 7 and 21)", () => {
   it("an allocator without rows reads several pages of badges with maximal metadata", { timeout: 60_000 }, async () => {
     const application = await crowded(COPY_PAGE_ROWS + 100);
     await issueTo(application, "phone", "bob");

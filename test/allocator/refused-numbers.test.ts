@@ -7,19 +7,18 @@ import { NO_CHANGES } from "../../src/worker/allocator/log-entry.ts";
 import { Log } from "../../src/worker/allocator/tables/entry-log.ts";
 import { Calls, type Reply } from "../../src/worker/allocator/waiting-calls.ts";
 import { block, issueTo, withBadge } from "../badges/life-support.ts";
-import { requestQuietly } from "../badges/support.ts";
 import { BADGE, newPhone } from "../bound/support.ts";
 import { invite, outcome } from "../invitations/support/calls.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
 import { aroundObjectD1, wake } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
-import { isAbout, LOST } from "../support/faults.ts";
+import { isAbout } from "../support/faults.ts";
 import { homeDatabase, runSql } from "../support/home.ts";
 import { callServer } from "../support/http.ts";
 import { restore, takeSnapshot } from "../support/restoration.ts";
 import { badgeRows, eventRows } from "../support/rows.ts";
 import { inAllocator, NOW } from "./decide/support.ts";
-import { expectInSync, headOf, plantForeign } from "./support.ts";
+import { aroundNext, expectInSync, headOf, login, loseResponse, plantForeign } from "./support.ts";
 
 const log = useQuietLog();
 
@@ -28,8 +27,6 @@ const refusals = ({ id }: TestApplication) =>
 
 const ownerOf = (number: number) =>
   homeDatabase().prepare("SELECT application_id FROM badge WHERE number = ?1").bind(number).first("application_id");
-
-const login = (application: TestApplication, udid: string) => requestQuietly(application, udid, { userId: "alice" });
 
 function decidedAs(outcome: Result, scriptId: string | null = null): DecidedCall {
   const audit = { actor: { kind: "administrator" as const } };
@@ -140,13 +137,7 @@ describe("a number that another application has in D1 (contract sections 1 and 2
 
   it("D1's head names a refused number until it is withdrawn, also when the batch's response was lost", async () => {
     const application = await halfTaken();
-    let isLost = false;
-    await aroundObjectD1(application, () => async (statements, send) => {
-      if (isLost || !isAbout(statements, "INSERT INTO badge")) return send();
-      isLost = true;
-      await send();
-      throw LOST;
-    });
+    await aroundNext(application, "INSERT INTO badge", loseResponse);
     const statuses = [
       await login(application, "one"),
       await login(application, "two"),
@@ -157,9 +148,7 @@ describe("a number that another application has in D1 (contract sections 1 and 2
     expect(await ownerOf(application.firstNumber)).toBe("app_foreign");
     await expectInSync(application);
   });
-});
 
-describe("a number that another application takes while D1 is restored (contract section 21)", () => {
   it("a number that another application took during a restore is withdrawn, and the feed's cursors expire", async () => {
     const application = await createApplication();
     await wake(application);

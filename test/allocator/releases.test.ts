@@ -55,14 +55,15 @@ function textOf({ schema, storage, calls, ...rest }: ReleaseRecord): string {
 const FIRST_NUMBER = 7_654_000_000;
 const NUMBER = /\b7654\d{6}\b/g;
 
-/** Has this release do one of everything: each command of the Worker, and each kind of change that an entry may have. */
-async function recordRelease(): Promise<ReleaseRecord> {
-  const events = SUBSCRIBABLE_EVENTS.join();
-  const application = await createApplication({
-    ...{ firstNumber: FIRST_NUMBER, lastNumber: FIRST_NUMBER + 99 },
-    reuseAfterSeconds: 0,
-    ...{ webhookUrl: "https://hooks.example/badges", webhookHeldAt: 1, events },
+/** An application whose numbers begin so far behind the first of recorded ones. */
+const createRecorded = (shift: number): Promise<TestApplication> =>
+  createApplication({
+    ...{ firstNumber: FIRST_NUMBER + shift, lastNumber: FIRST_NUMBER + shift + 99, reuseAfterSeconds: 0 },
+    ...{ webhookUrl: "https://hooks.example/badges", webhookHeldAt: 1, events: SUBSCRIBABLE_EVENTS.join() },
   });
+
+/** What the Worker says to its allocators, and hears, while something is done. */
+async function recordCalls(act: () => Promise<unknown>): Promise<ReleaseRecord["calls"]> {
   const calls: ReleaseRecord["calls"] = [];
   const decide = Allocator.prototype.call;
   const spy = vi.spyOn(Allocator.prototype, "call").mockImplementation(async function (this: Allocator, id, message) {
@@ -70,30 +71,32 @@ async function recordRelease(): Promise<ReleaseRecord> {
     calls.push(structuredClone({ message, outcome: reply.outcome }));
     return reply;
   });
+  await act();
+  spy.mockRestore();
+  return calls;
+}
+
+const OBJECTS =
+  "SELECT name, type, sql FROM sqlite_master WHERE sql IS NOT NULL AND name NOT LIKE '\\_cf\\_%' ESCAPE '\\'";
+const objectsIn = (sql: SqlStorage) => sql.exec<{ name: string; type: string; sql: string }>(OBJECTS).toArray();
+
+/** Has this release do one of everything: each command of the Worker, and each kind of change that an entry may have. */
+async function recordRelease(): Promise<ReleaseRecord> {
+  const application = await createRecorded(0);
   await wake(application);
   const head = await homeDatabase()
     .prepare("SELECT * FROM application_head WHERE application_id = ?1")
     .bind(application.id)
     .first();
-  await doEverything(application);
-  spy.mockRestore();
+  const calls = await recordCalls(() => doEverything(application));
   await doWithoutCalls(application);
   const { id, firstNumber, lastNumber } = application;
   const stored = await runInDurableObject(allocatorOf(application), (_, { storage: { sql } }) => {
-    const tables = z
-      .array(z.object({ name: z.string(), type: z.string(), sql: z.string() }))
-      .parse(
-        sql
-          .exec(
-            "SELECT name, type, sql FROM sqlite_master WHERE sql IS NOT NULL AND name NOT LIKE '\\_cf\\_%' ESCAPE '\\'",
-          )
-          .toArray(),
-      )
-      .filter(({ name }) => !name.startsWith("sqlite_"));
-    const names = tables.filter(({ type }) => type === "table").map(({ name }) => name);
+    const objects = objectsIn(sql);
+    const tables = objects.filter(({ type }) => type === "table");
     return {
-      schema: tables.map((each) => each.sql),
-      storage: Object.fromEntries(names.map((name) => [name, sql.exec(`SELECT * FROM "${name}"`).toArray()])),
+      schema: objects.map((each) => each.sql),
+      storage: Object.fromEntries(tables.map(({ name }) => [name, sql.exec(`SELECT * FROM "${name}"`).toArray()])),
     };
   });
   return releaseRecord.parse({ applicationId: id, firstNumber, lastNumber, head, ...stored, calls });
@@ -226,13 +229,8 @@ async function standIn(recorded: ReleaseRecord): Promise<{ application: TestAppl
   returnTo(Math.min(...recorded.calls.map(({ message }) => timeOf(message))));
   // Of the test before: an invitation is one application's only.
   await runSql("DELETE FROM invitation");
-  const { firstNumber, lastNumber, applicationId } = recorded;
-  const events = SUBSCRIBABLE_EVENTS.join();
-  const application = await createApplication({
-    ...{ firstNumber: firstNumber + shift, lastNumber: lastNumber + shift, reuseAfterSeconds: 0 },
-    ...{ webhookUrl: "https://hooks.example/badges", webhookHeldAt: 1, events },
-  });
-  const text = JSON.stringify(recorded).replaceAll(applicationId, application.id);
+  const application = await createRecorded(shift);
+  const text = JSON.stringify(recorded).replaceAll(recorded.applicationId, application.id);
   const shifted = text.replace(NUMBER, (number) => String(Number(number) + shift));
   return { application, record: releaseRecord.parse(JSON.parse(shifted)) };
 }
@@ -241,7 +239,7 @@ async function standIn(recorded: ReleaseRecord): Promise<{ application: TestAppl
 async function takeOverStorage(application: TestApplication, { schema, storage }: ReleaseRecord): Promise<void> {
   await runInDurableObject(allocatorOf(application), (_, state) => {
     const { sql } = state.storage;
-    for (const { name } of sql.exec<{ name: string }>(TABLES).toArray()) sql.exec(`DROP TABLE "${name}"`);
+    for (const { name, type } of objectsIn(sql)) if (type === "table") sql.exec(`DROP TABLE "${name}"`);
     for (const statement of schema) sql.exec(statement);
     for (const [table, rows] of Object.entries(storage)) {
       for (const row of rows) {
@@ -252,8 +250,6 @@ async function takeOverStorage(application: TestApplication, { schema, storage }
   });
   await endAllocator(application);
 }
-
-const TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE '\\_cf\\_%' ESCAPE '\\'";
 
 describe.each(records)(
   "release $name, after a deployment of this one (contract section 21)",
@@ -315,15 +311,9 @@ const withoutChance = (outcome: CallOutcome): object =>
 
 /** What the rules of this run's application have that a record cannot: keys, sealed to the keys of this run. */
 async function keysOf(application: TestApplication) {
-  const sent: CallMessage[] = [];
-  const decide = Allocator.prototype.call;
-  const spy = vi.spyOn(Allocator.prototype, "call").mockImplementation(async function (this: Allocator, id, message) {
-    sent.push(structuredClone(message));
-    return decide.call(this, id, message);
-  });
-  await requestBadge(application, "nobody", { userId: "nobody", invitationToken: "x".repeat(26) });
-  spy.mockRestore();
-  const command = sent[0]?.command;
+  const claim = { userId: "nobody", invitationToken: "x".repeat(26) };
+  const [sent] = await recordCalls(() => requestBadge(application, "nobody", claim));
+  const command = sent?.message.command;
   if (command?.kind !== "badge") throw new Error("a login is a command for a badge");
   const { rootKey, signingKey } = command.rules;
   return { rootKey, signingKey };

@@ -3,12 +3,11 @@ import { describe, expect, it, vi } from "vitest";
 import { SEND_ENTRIES } from "../../src/shared/limits/allocator-limits.ts";
 import { Alarms } from "../../src/worker/allocator/alarms.ts";
 import { block, issueTo, signOn, takeStep, withBadge } from "../badges/life-support.ts";
-import { requestQuietly } from "../badges/support.ts";
 import { claim, invite, outcome, revoke } from "../invitations/support/calls.ts";
 import { ahead, DAY, HOUR, MINUTE, moveClock, useStandingClock } from "../invitations/support/clock.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
 import { allocatorOf, aroundObjectD1, endAllocator, loseStorage, ring, wake } from "../support/allocator.ts";
-import { createApplication, type TestApplication } from "../support/application.ts";
+import { createApplication } from "../support/application.ts";
 import { isAbout, LOST } from "../support/faults.ts";
 import { homeDatabase, runSql } from "../support/home.ts";
 import { callServer } from "../support/http.ts";
@@ -20,8 +19,10 @@ import {
   ENTRY,
   expectInSync,
   headOf,
-  loggedSequences,
+  login,
+  loseResponse,
   putCommand,
+  restoreAndTell,
   resultOf,
   sequenceOf,
   stateOf,
@@ -30,10 +31,16 @@ import {
 const log = useQuietLog();
 useStandingClock();
 
-const login = (application: TestApplication, udid: string, userId = "alice") =>
-  requestQuietly(application, udid, { userId });
+/** D1 was restored to before the revocation of alice's badge on "phone", and nobody has told the allocator. */
+async function withLostRevocation() {
+  const { application, number } = await withBadge();
+  const snapshot = await takeSnapshot(application);
+  await takeStep(application, number, "revoke");
+  await restore(application, snapshot);
+  return { application, number };
+}
 
-describe("D1 restored to an earlier moment (contract section 21)", () => {
+describe("D1 restored to an earlier moment, and comparisons with it (contract section 21)", () => {
   it("a restored D1 gets back everything that responses have reported, without a command", async () => {
     const application = await createApplication();
     const kept = await issueTo(application, "phone-1", "alice");
@@ -60,10 +67,7 @@ describe("D1 restored to an earlier moment (contract section 21)", () => {
   });
 
   it("readers of a restored D1 get 503 also while it refuses the entries that it lacks", async () => {
-    const { application, number } = await withBadge();
-    const snapshot = await takeSnapshot(application);
-    await takeStep(application, number, "revoke");
-    await restore(application, snapshot);
+    const { application } = await withLostRevocation();
     let isRefusing = true;
     await aroundObjectD1(application, () => async (statements, send) => {
       if (isRefusing && isAbout(statements, ENTRY)) throw new Error("D1_ERROR: no such table: history: SQLITE_ERROR");
@@ -86,16 +90,12 @@ describe("D1 restored to an earlier moment (contract section 21)", () => {
     const snapshot = await takeSnapshot(application);
     await lose(application);
     // Also if the response of the copy's first batch is lost.
-    await aroundNextEntry(application, async (_, send) => {
-      await send();
-      throw LOST;
-    });
+    await aroundNextEntry(application, loseResponse);
     await wake(application);
     await wake(application);
     moveClock(MINUTE);
     const later = await issueTo(application, "phone-2", "bob");
-    await restore(application, snapshot);
-    await wake(application, true);
+    await restoreAndTell(application, snapshot);
     for (const number of [earlier, later]) if (number) expect(await stateOf(application, number)).toBe("active");
     await expectInSync(application);
   });
@@ -106,8 +106,7 @@ describe("D1 restored to an earlier moment (contract section 21)", () => {
     const snapshot = await takeSnapshot(application);
     moveClock(DAY);
     await issueTo(application, "phone-3", "alice");
-    await restore(application, snapshot);
-    await wake(application, true);
+    await restoreAndTell(application, snapshot);
     const { pastDays, statistics } = await headOf(application);
     expect(pastDays).toEqual({ [statistics.newBadges.day - 1]: 2 });
     expect(statistics.newBadges.count).toBe(1);
@@ -131,36 +130,16 @@ describe("D1 restored to an earlier moment (contract section 21)", () => {
     await issueTo(application, "phone-1", "alice");
     const [kept] = await eventRows(application);
     const snapshot = await takeSnapshot(application);
-    await aroundNextEntry(application, async (_, send) => {
-      await send();
-      throw LOST;
-    });
+    await aroundNextEntry(application, loseResponse);
     await issueTo(application, "phone-2", "bob");
-    await restore(application, snapshot);
-    await wake(application, true);
+    await restoreAndTell(application, snapshot);
     const lost = (await eventRows(application)).filter(({ id }) => id !== kept?.id);
     expect(lost).toMatchObject([{ dueAt: expect.any(Number) }]);
     await expectInSync(application);
   });
 
-  it("the alarm notices a restore, a minute after the first change since the last comparison", async () => {
-    const { application, number } = await withBadge();
-    await ring(application);
-    const snapshot = await takeSnapshot(application);
-    moveClock(HOUR);
-    await takeStep(application, number, "revoke");
-    await takeStep(application, number, "revoke");
-    await restore(application, snapshot);
-    expect(await runDurableObjectAlarm(allocatorOf(application))).toBe(true);
-    expect(await stateOf(application, number)).toBe("revoked");
-    await expectInSync(application);
-  });
-
   it("the alarm notices a restore also when D1 failed at the first comparison", async () => {
-    const { application, number } = await withBadge();
-    const snapshot = await takeSnapshot(application);
-    await takeStep(application, number, "revoke");
-    await restore(application, snapshot);
+    const { application, number } = await withLostRevocation();
     let isAway = true;
     await aroundObjectD1(application, () => (_, send) => (isAway ? Promise.reject(LOST) : send()));
     await wake(application, true).catch(() => {});
@@ -171,10 +150,7 @@ describe("D1 restored to an earlier moment (contract section 21)", () => {
   });
 
   it("a new instance compares itself with D1 before it decides anything", async () => {
-    const { application, number } = await withBadge();
-    const snapshot = await takeSnapshot(application);
-    await takeStep(application, number, "revoke");
-    await restore(application, snapshot);
+    const { application, number } = await withLostRevocation();
     await endAllocator(application);
     // It changes nothing, so no batch would have told.
     expect((await takeStep(application, number, "revoke")).status).toBe(200);
@@ -186,11 +162,9 @@ describe("D1 restored to an earlier moment (contract section 21)", () => {
     const snapshot = await takeSnapshot(application);
     await takeStep(application, number, "suspend");
     const later = await takeSnapshot(application);
-    await restore(application, snapshot);
-    await wake(application, true);
+    await restoreAndTell(application, snapshot);
     await takeStep(application, number, "resume");
-    await restore(application, later);
-    await wake(application, true);
+    await restoreAndTell(application, later);
     expect(await stateOf(application, number)).toBe("active");
     await expectInSync(application);
   });
@@ -230,9 +204,7 @@ describe("D1 restored to an earlier moment (contract section 21)", () => {
     const again = await eventRows(application);
     expect(again).toMatchObject([{ id: event?.id, payload: event?.payload, state, dueAt: expect.any(Number) }]);
   });
-});
 
-describe("a comparison that is under way (contract section 21)", () => {
   it("a restore between a comparison's read and its response is noticed when the tick tells the allocator meanwhile", async () => {
     const { application, number } = await withBadge();
     const snapshot = await takeSnapshot(application);
@@ -259,9 +231,7 @@ describe("a comparison that is under way (contract section 21)", () => {
     expect(outcome(await signOn(application, "phone"))).toBe("403 REVOKED_BADGE");
     await expectInSync(application);
   });
-});
 
-describe("a comparison while D1 was not restored (contract section 21)", () => {
   it("a comparison does not take an entry that was not sent yet for one that D1 has lost", async () => {
     const { application, number } = await withBadge();
     let woken: Promise<void> | undefined;
@@ -278,6 +248,20 @@ describe("a comparison while D1 was not restored (contract section 21)", () => {
       storage.sql.exec("SELECT sequence FROM entry WHERE is_again").toArray(),
     );
     expect(marked).toEqual([]);
+    await expectInSync(application);
+  });
+
+  it("the log keeps entries that were sent again for 31 more days, so that another restore gets them back", async () => {
+    const application = await createApplication();
+    await wake(application);
+    const snapshot = await takeSnapshot(application);
+    const numbers = [await issueTo(application, "phone-1", "alice"), await issueTo(application, "phone-2", "bob")];
+    for (let restores = 0; restores < 2; restores++) {
+      moveClock(30 * DAY);
+      await ring(application);
+      await restoreAndTell(application, snapshot);
+      expect((await badgeRows(application)).map(({ number }) => String(number)).toSorted()).toEqual(numbers.toSorted());
+    }
     await expectInSync(application);
   });
 });
@@ -332,25 +316,7 @@ describe("while a restored D1 is behind (contract section 21)", () => {
     expect((await headOf(application)).readableFrom).toBe(flag);
     await wake(application, true);
     await expectInSync(application);
-    await restore(application, snapshot);
-    await wake(application, true);
-    await expectInSync(application);
-  });
-});
-
-describe("the log (contract section 21)", () => {
-  it("the log keeps entries that were sent again for 31 more days, so that another restore gets them back", async () => {
-    const application = await createApplication();
-    await wake(application);
-    const snapshot = await takeSnapshot(application);
-    const numbers = [await issueTo(application, "phone-1", "alice"), await issueTo(application, "phone-2", "bob")];
-    for (let restores = 0; restores < 2; restores++) {
-      moveClock(30 * DAY);
-      await ring(application);
-      await restore(application, snapshot);
-      await wake(application, true);
-      expect((await badgeRows(application)).map(({ number }) => String(number)).toSorted()).toEqual(numbers.toSorted());
-    }
+    await restoreAndTell(application, snapshot);
     await expectInSync(application);
   });
 });
@@ -427,20 +393,5 @@ describe("the script's commands (contract section 21)", () => {
     expect(await resultOf(unreadable)).toEqual({ kind: "failed" });
     expect(await resultOf(next)).toMatchObject({ kind: "badge" });
     expect(log.lines()).toContainEqual(expect.objectContaining({ event: "command-unreadable", command: unreadable }));
-  });
-});
-
-describe("an allocator that lost its storage while D1 is behind (contract section 21)", () => {
-  it("an allocator that lost its storage while D1 is behind continues from D1", async () => {
-    const application = await createApplication();
-    await issueTo(application, "phone-1", "alice");
-    const snapshot = await takeSnapshot(application);
-    await issueTo(application, "phone-2", "bob");
-    await restore(application, snapshot);
-    await loseStorage(application);
-    await wake(application);
-    const sequence = await sequenceOf(application);
-    expect(await loggedSequences(application)).toEqual([sequence - 1, sequence]);
-    await expectInSync(application);
   });
 });

@@ -11,25 +11,45 @@ import { applicationHead } from "../../src/shared/schema.ts";
 import { type AllocatorCommand, type ScriptResult, scriptResult } from "../../src/shared/script-commands.ts";
 import * as tables from "../../src/worker/allocator/tables/schema.ts";
 import { getBadge } from "../badges/life-support.ts";
+import { requestQuietly } from "../badges/support.ts";
 import { allocatorOf, aroundObjectD1, takeOver, wake } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import type { AroundTrip } from "../support/d1.ts";
-import { isAbout } from "../support/faults.ts";
+import { isAbout, LOST } from "../support/faults.ts";
 import { boundHome, homeDatabase, runSql } from "../support/home.ts";
+import type { Answer } from "../support/http.ts";
+import { restore, type Snapshot } from "../support/restoration.ts";
 import { countBadges } from "../support/rows.ts";
 
 /** In every batch that moves D1's head, and in nothing else. */
 export const ENTRY = "INSERT INTO application_head";
 
-/** Handles the next batch of the allocator in its own way; later ones go through. */
-export async function aroundNextEntry(application: TestApplication, around: AroundTrip): Promise<void> {
-  let isDone = false;
+/** Handles the allocator's next batch that has this text, or a later one, in its own way; all others go through. */
+export async function aroundNext(application: TestApplication, text: string, around: AroundTrip, place = 1) {
+  let found = 0;
   await aroundObjectD1(application, () => (statements, send) => {
-    if (isDone || !isAbout(statements, ENTRY)) return send();
-    isDone = true;
+    if (!isAbout(statements, text) || ++found !== place) return send();
     return around(statements, send);
   });
 }
+
+export const aroundNextEntry = (application: TestApplication, around: AroundTrip) =>
+  aroundNext(application, ENTRY, around);
+
+/** D1 carries a batch out, and its response is lost. */
+export const loseResponse: AroundTrip = async (_, send) => {
+  await send();
+  throw LOST;
+};
+
+/** D1 is restored, and the scheduler tells the allocator. */
+export async function restoreAndTell(application: { id: ApplicationId }, snapshot: Snapshot): Promise<void> {
+  await restore(application, snapshot);
+  await wake(application, true);
+}
+
+export const login = (application: TestApplication, udid: string, userId = "alice"): Promise<Answer> =>
+  requestQuietly(application, udid, { userId });
 
 export const stateOf = async (application: TestApplication, number: string): Promise<unknown> =>
   (await getBadge(application, number)).body.state;

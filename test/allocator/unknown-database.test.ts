@@ -1,7 +1,6 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { SUBSCRIBABLE_EVENTS } from "../../src/shared/events.ts";
 import { issueTo, signOn, takeStep, withBadge } from "../badges/life-support.ts";
-import { requestQuietly } from "../badges/support.ts";
 import { claim, invite, outcome, revoke } from "../invitations/support/calls.ts";
 import { DAY, HOUR, moveClock, useStandingClock } from "../invitations/support/clock.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
@@ -10,15 +9,24 @@ import { createApplication, type TestApplication } from "../support/application.
 import { isAbout, LOST } from "../support/faults.ts";
 import { runSql } from "../support/home.ts";
 import { callServer } from "../support/http.ts";
-import { restore, takeSnapshot } from "../support/restoration.ts";
+import { restore, type Snapshot, takeSnapshot } from "../support/restoration.ts";
 import { badgeRows, eventRows } from "../support/rows.ts";
-import { crowded, ENTRY, expectInSync, headOf, reconcile, stateOf } from "./support.ts";
+import {
+  aroundNext,
+  aroundNextEntry,
+  crowded,
+  ENTRY,
+  expectInSync,
+  headOf,
+  login,
+  loseResponse,
+  reconcile,
+  restoreAndTell,
+  stateOf,
+} from "./support.ts";
 
 const log = useQuietLog();
 useStandingClock();
-
-const login = (application: TestApplication, udid: string, userId = "alice") =>
-  requestQuietly(application, udid, { userId });
 
 /** An application with a badge of alice's, whose D1 was restored to a moment that the log does not reach any more. */
 async function restoredTooFar() {
@@ -31,9 +39,27 @@ async function restoredTooFar() {
   await takeStep(application, number, "suspend");
   await takeStep(application, number, "resume");
   const { headers } = await callServer(application, "GET", "/v1/changes");
-  await restore(application, snapshot);
-  await wake(application, true);
+  await restoreAndTell(application, snapshot);
   return { application, number, token, cursor: headers.get("pagination-cursor") ?? "" };
+}
+
+/** An application with a badge, whose allocator lost its storage and has copied its rows from D1. */
+async function copied(disturb = async (_: TestApplication) => {}) {
+  const { application } = await withBadge();
+  await loseStorage(application);
+  await disturb(application);
+  for (const _ of [1, 2]) await wake(application);
+  return { application };
+}
+
+/** D1 was restored to `early` while the allocator lost its storage, and then to `late`, of which that cannot know. */
+async function undoRestore(application: TestApplication, early: Snapshot, late: Snapshot): Promise<void> {
+  await restore(application, early);
+  await loseStorage(application);
+  moveClock(1);
+  await wake(application);
+  moveClock(1);
+  await restoreAndTell(application, late);
 }
 
 const unknown = ({ id }: TestApplication) =>
@@ -62,14 +88,10 @@ describe("D1's head that the log does not know (contract section 21)", () => {
     const { application } = await withBadge();
     await runSql("UPDATE application_head SET entry = 'unknown' WHERE application_id = ?1", application.id);
     await endAllocator(application);
-    let fails = 0;
-    await aroundObjectD1(application, () => async (statements, send) => {
-      if (!statements.some(({ sql }) => sql.startsWith('UPDATE "application_head" SET "readable_from"'))) return send();
-      if (fails++ > 0) return send();
-      throw LOST;
-    });
+    const fail = vi.fn(() => Promise.reject(LOST));
+    await aroundNext(application, "UPDATE application_head SET readable_from", fail);
     expect(outcome(await login(application, "new", "bob"))).toBe("503 UNAVAILABLE");
-    expect(fails).toBe(2);
+    expect(fail).toHaveBeenCalledOnce();
     expect((await headOf(application)).readableFrom).toBe(Number.MAX_SAFE_INTEGER);
   });
 
@@ -92,33 +114,18 @@ describe("D1's head that the log does not know (contract section 21)", () => {
     await expectInSync(application);
   });
 
-  it("a republication brings back the signing keys of all badges, also of those older than the log", async () => {
-    const { application } = await restoredTooFar();
+  it.each<[string, () => Promise<{ application: TestApplication }>]>([
+    ["also of those older than the log", restoredTooFar],
+    ["that the allocator had copied with its rows", copied],
+    [
+      "that it had copied, though the first response of the copy was lost",
+      () => copied((application) => aroundNextEntry(application, loseResponse)),
+    ],
+  ])("a republication brings back the signing keys of all badges, %s", async (_, prepare) => {
+    const { application } = await prepare();
     const ofApplication = "FROM signing_key WHERE application_id = ?1";
     const { results: keys } = await runSql(`SELECT * ${ofApplication}`, application.id);
-    await runSql(`DELETE ${ofApplication}`, application.id);
-    await reconcile(application, { republish: true });
     expect(keys).toHaveLength(1);
-    expect((await runSql(`SELECT * ${ofApplication}`, application.id)).results).toEqual(keys);
-  });
-
-  it.each([
-    ["", 0],
-    [", though the first response of the copy was lost", 1],
-  ])("a republication brings back signing keys that the allocator had copied with its rows%s", async (_, losses) => {
-    const { application } = await withBadge();
-    const ofApplication = "FROM signing_key WHERE application_id = ?1";
-    const { results: keys } = await runSql(`SELECT * ${ofApplication}`, application.id);
-    await loseStorage(application);
-    let lost = 0;
-    await aroundObjectD1(application, () => async (statements, send) => {
-      const sent = await send();
-      if (lost < losses && isAbout(statements, ENTRY) && ++lost > 0) throw LOST;
-      return sent;
-    });
-    await wake(application);
-    await wake(application);
-    expect(lost).toBe(losses);
     await runSql(`DELETE ${ofApplication}`, application.id);
     await reconcile(application, { republish: true });
     expect((await runSql(`SELECT * ${ofApplication}`, application.id)).results).toEqual(keys);
@@ -134,14 +141,7 @@ describe("D1's head that the log does not know (contract section 21)", () => {
       const early = await takeSnapshot(application);
       expect(Number(await issueTo(application, "phone-2", "bob"))).toBe(number);
       const late = await takeSnapshot(application);
-      await restore(application, early);
-      await loseStorage(application);
-      moveClock(1);
-      await wake(application);
-      // The restore is undone.
-      await restore(application, late);
-      moveClock(1);
-      await wake(application, true);
+      await undoRestore(application, early, late);
       let [isDone, isReadLost] = [false, false];
       await aroundObjectD1(application, (state) => async (statements, send) => {
         if (isReadLost) {
@@ -168,29 +168,14 @@ describe("D1's head that the log does not know (contract section 21)", () => {
     await runSql("UPDATE application_head SET entry = 'nobody knows' WHERE application_id = ?1", application.id);
     await wake(application, true);
     expect(outcome(await takeStep(application, number, "suspend"))).toBe("503 UNAVAILABLE");
-    await restore(application, known);
-    await wake(application, true);
+    await restoreAndTell(application, known);
     expect((await takeStep(application, number, "suspend")).status).toBe(200);
     expect(outcome(await signOn(application, "phone"))).toBe("403 SUSPENDED_BADGE");
     await expectInSync(application);
   });
-
-  it("a republication also sends the log's events, history and erasures", async () => {
-    const { application, number } = await restoredTooFar();
-    await reconcile(application, { republish: true });
-    // Of the log that is left: the badge itself, which has no history, its suspension and the end of that.
-    const { results } = await runSql(
-      "SELECT action FROM history WHERE application_id = ?1 AND badge = ?2",
-      application.id,
-      Number(number),
-    );
-    expect(results).toHaveLength(2);
-    expect(results).toEqual(expect.arrayContaining([{ action: "badge:suspended" }, { action: "badge:resumed" }]));
-    expect((await eventRows(application)).map(({ payload }) => JSON.parse(payload).data.id)).toEqual([number]);
-  });
 });
 
-describe("a republication of what both sides have (contract sections 21 and 24)", () => {
+describe("a republication (contract sections 21 and 24)", () => {
   it("a republication keeps the history of a person who was erased and came back, and sends no delivered event again", async () => {
     const { application } = await withBadge({ webhookUrl: "https://hooks.example/badges", webhookHeldAt: 1 });
     await callServer(application, "PATCH", "/v1/users/alice/erase");
@@ -211,23 +196,14 @@ describe("a republication of what both sides have (contract sections 21 and 24)"
     expect((await eventRows(application)).map(({ state }) => state)).toEqual(["delivered"]);
     await expectInSync(application);
   });
-});
 
-describe("a badge that D1 alone has (contract section 21)", () => {
   it("a republication replaces a badge that only D1 has, and its number is never drawn, because it was issued", async () => {
     const application = await createApplication({ size: 3 });
     const first = await issueTo(application, "phone-1", "alice");
     const early = await takeSnapshot(application);
     const lost = await issueTo(application, "phone-2", "bob");
     const late = await takeSnapshot(application);
-    await restore(application, early);
-    await loseStorage(application);
-    moveClock(1);
-    await wake(application);
-    // The restore is undone: D1 has what the allocator that lost its storage cannot know.
-    await restore(application, late);
-    moveClock(1);
-    await wake(application, true);
+    await undoRestore(application, early, late);
     expect(outcome(await login(application, "phone-3", "carol"))).toBe("503 UNAVAILABLE");
     await reconcile(application, { republish: true });
     await expectInSync(application);
@@ -237,9 +213,7 @@ describe("a badge that D1 alone has (contract section 21)", () => {
     const places = (await badgeRows(application)).map(({ ordinal }) => ordinal);
     expect(places).not.toContain(2);
   });
-});
 
-describe("a republication (contract section 21)", () => {
   it("a republication that ends half-way leaves D1 unknown, readers wait, and it starts again", async () => {
     const { application, number } = await restoredTooFar();
     let batches = 0;
@@ -317,8 +291,7 @@ describe("a republication (contract section 21)", () => {
   it("a republication that failed leaves D1 known, though its first batch comes late", async () => {
     const { application, number } = await withBadge();
     let late: (() => Promise<unknown>) | undefined;
-    await aroundObjectD1(application, () => async (statements, send) => {
-      if (late || !isAbout(statements, "DELETE FROM status_list")) return send();
+    await aroundNext(application, "DELETE FROM status_list", async (_, send) => {
       late = send;
       throw LOST;
     });
@@ -345,12 +318,6 @@ describe("a republication (contract section 21)", () => {
 });
 
 describe("`reconcile --verify` (contract section 21)", () => {
-  it("`reconcile --verify` finds no differences when both sides are equal", async () => {
-    const { application } = await withBadge();
-    const result = await reconcile(application, { verify: true });
-    expect(result).toMatchObject({ state: "in-sync", differences: { count: 0, first: [] } });
-  });
-
   it("`reconcile --verify` lists every row that differs, and --republish removes the differences", async () => {
     const application = await createApplication();
     const { id, lastNumber } = application;

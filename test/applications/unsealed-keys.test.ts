@@ -1,45 +1,37 @@
 import { env } from "cloudflare:workers";
-import { afterEach, describe, expect, it, vi } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { applicationId } from "../../src/shared/identifiers.ts";
 import { SealingKeys } from "../../src/worker/keys/sealing-keys.ts";
 import { UnsealedKeys } from "../../src/worker/keys/unsealed-keys.ts";
 import { Unavailable } from "../../src/worker/platform.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
-import { createApplication, testSealer } from "../support/application.ts";
-import { runSql } from "../support/home.ts";
-import { callServer, requestBadge, sign } from "../support/http.ts";
+import { testSealer } from "../support/application.ts";
 
 useQuietLog();
 
-afterEach(() => {
-  vi.useRealTimers();
-});
+/** The tests' sealing keys 1 and 2. Here the second one plays another key of version 1. */
+const { SEALING_KEY_1: right, SEALING_KEY_2: other } = env;
 
-describe("the Worker finds the secret of a sealing key (contract section 9)", () => {
-  /** The tests' sealing keys 1 and 2. Here the second one plays another key of version 1. */
-  const { SEALING_KEY_1: right, SEALING_KEY_2: other } = env;
-
-  it.each<[string, boolean, Record<string, string>]>([
-    ["of release 1.0, without a fingerprint", true, { SEALING_KEY_1: right }],
-    ["by version and fingerprint", true, { SEALING_KEY_1_00112233aabbccdd: right }],
-    ["behind one that lost the race for its version", true, { SEALING_KEY_1_00aa: other, SEALING_KEY_1_00bb: right }],
-    ["before one that lost the race for its version", true, { SEALING_KEY_1_00bb: right, SEALING_KEY_1_00cc: other }],
-    ["beside one that is no key at all", true, { SEALING_KEY_1: "aGVsbG8=", SEALING_KEY_1_00bb: right }],
-    ["of another version", false, { SEALING_KEY_2: right, SEALING_KEY_10: right, SEALING_KEY_11_00aa: right }],
-    ["of another key", false, { SEALING_KEY_1: other }],
-    ["of another name", false, { SEALING_KEY_1_: right, XSEALING_KEY_1: right, SEALING_KEY_1_00AAx: right }],
-  ])("the Worker looks for a secret %s, and takes it: %s", async (_, isTaken, secrets) => {
-    const sealer = await testSealer();
-    const id = applicationId.parse("app_a");
-    const sealed = await sealer.seal({ purpose: "device-key", applicationId: id, id }, new Uint8Array(32));
-    const keys = new UnsealedKeys(new SealingKeys(secrets));
-    // Twice: what the first call learned must not spoil the second.
-    for (const _time of [1, 2]) {
-      const opened = keys.rootKey(id, { sealed, sealingVersion: sealer.version });
-      if (isTaken) expect((await opened).extractable).toBe(false);
-      else await expect(opened).rejects.toThrow();
-    }
-  });
+it.each<[string, boolean, Record<string, string>]>([
+  ["of release 1.0, without a fingerprint", true, { SEALING_KEY_1: right }],
+  ["by version and fingerprint", true, { SEALING_KEY_1_00112233aabbccdd: right }],
+  ["behind one that lost the race for its version", true, { SEALING_KEY_1_00aa: other, SEALING_KEY_1_00bb: right }],
+  ["before one that lost the race for its version", true, { SEALING_KEY_1_00bb: right, SEALING_KEY_1_00cc: other }],
+  ["beside one that is no key at all", true, { SEALING_KEY_1: "aGVsbG8=", SEALING_KEY_1_00bb: right }],
+  ["of another version", false, { SEALING_KEY_2: right, SEALING_KEY_10: right, SEALING_KEY_11_00aa: right }],
+  ["of another key", false, { SEALING_KEY_1: other }],
+  ["of another name", false, { SEALING_KEY_1_: right, XSEALING_KEY_1: right, SEALING_KEY_1_00AAx: right }],
+])("the Worker looks for a secret %s, and takes it: %s (contract section 9)", async (_, isTaken, secrets) => {
+  const sealer = await testSealer();
+  const id = applicationId.parse("app_a");
+  const sealed = await sealer.seal({ purpose: "device-key", applicationId: id, id }, new Uint8Array(32));
+  const keys = new UnsealedKeys(new SealingKeys(secrets));
+  // Twice: what the first call learned must not spoil the second.
+  for (const _time of [1, 2]) {
+    const opened = keys.rootKey(id, { sealed, sealingVersion: sealer.version });
+    if (isTaken) expect((await opened).extractable).toBe(false);
+    else await expect(opened).rejects.toThrow();
+  }
 });
 
 describe("an isolate that has opened a sealed value (contract section 9)", () => {
@@ -73,29 +65,5 @@ describe("an isolate that has opened a sealed value (contract section 9)", () =>
     }
     expect(await keys.webhookKey(a, "app_a", sealed, "SHA-256")).toBe(opened);
     expect(await keys.webhookKey(a, "app_a", sealed, "SHA-1")).not.toBe(opened);
-  });
-});
-
-describe("a sealed value that was copied into another application's row (contract section 9)", () => {
-  const UNAVAILABLE = { status: 503, body: { error: "UNAVAILABLE" } };
-
-  it.each([
-    ["signing key", "signing_key", "sealed", "application_id"],
-    ["root key", "application", "sealed_root_key", "id"],
-  ])("a %s of another application's row signs nothing: 503 UNAVAILABLE", async (_, table, column, id) => {
-    const [victim, other] = [await createApplication(), await createApplication()];
-    // This isolate has opened the keys of both.
-    for (const one of [victim, other]) {
-      expect((await requestBadge(one, "phone", { userId: "user" })).status).toBe(201);
-      expect((await sign(one, "phone", { base64: "AAAA" })).status).toBe(200);
-    }
-    const copy = `(SELECT ${column} FROM ${table} WHERE ${id} = ?2)`;
-    await runSql(`UPDATE ${table} SET ${column} = ${copy} WHERE ${id} = ?1`, victim.id, other.id);
-    vi.setSystemTime(Date.now() + 30_000);
-    expect(await sign(victim, "phone", { base64: "AAAA" })).toMatchObject(UNAVAILABLE);
-    expect((await sign(other, "phone", { base64: "AAAA" })).status).toBe(200);
-    if (table !== "application") return;
-    expect(await requestBadge(victim, "phone", { userId: "user" })).toMatchObject(UNAVAILABLE);
-    expect((await callServer(victim, "GET", "/v1/badges")).body.badges).toHaveLength(1);
   });
 });

@@ -1,9 +1,7 @@
 import { env } from "cloudflare:workers";
 import { afterEach, describe, expect, it } from "vitest";
-import { ENTRY } from "../allocator/support.ts";
 import { outcome } from "../http/support/draft.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
-import { aroundObjectD1 } from "../support/allocator.ts";
 import { createApplication } from "../support/application.ts";
 import { callWith } from "../support/bindings.ts";
 import { aroundD1 } from "../support/d1.ts";
@@ -11,7 +9,7 @@ import { LOCKED } from "../support/faults.ts";
 import { HeldTrips } from "../support/held.ts";
 import { bindDatabase, homeDatabase } from "../support/home.ts";
 import { isSettled, StandingTimers } from "../support/timers.ts";
-import { requestQuietly, WEBHOOK_URL } from "./support.ts";
+import { requestQuietly } from "./support.ts";
 
 useQuietLog();
 
@@ -21,9 +19,7 @@ afterEach(() => {
   timers.stop();
 });
 
-const ask = (application: { id: string }, udid: string, bindings: Partial<Env> = {}) =>
-  requestQuietly(application, udid, { userId: "alice" }, bindings);
-
+// An object whose D1 hangs: test/allocator/unknown-results.test.ts.
 describe("a platform call that never settles (contract section 11)", () => {
   it("a badge call gets 503 10 s after its first try of D1 began, not sooner, however many tries there were", async () => {
     const application = await createApplication();
@@ -35,7 +31,7 @@ describe("a platform call that never settles (contract section 11)", () => {
       else await new Promise(() => {});
       throw LOCKED;
     });
-    const refused = ask(application, "device", { ...bindDatabase(DB) });
+    const refused = requestQuietly(application, "device", { userId: "alice" }, bindDatabase(DB));
     await timers.pass(9_000, () => tries === 1);
     await timers.pass(999, () => tries === 2);
     expect(await isSettled(refused)).toBe(false);
@@ -43,25 +39,6 @@ describe("a platform call that never settles (contract section 11)", () => {
     expect(outcome(await refused)).toBe("503 UNAVAILABLE");
     expect((await refused).headers.get("retry-after")).toBe("2");
     expect(tries).toBe(2);
-  });
-
-  it("a badge call gets 503 when the object hangs for 9 s, and the next group of devices is written within 10 s", async () => {
-    const application = await createApplication({ webhookUrl: WEBHOOK_URL });
-    timers = new StandingTimers();
-    const held = new HeldTrips(ENTRY);
-    await aroundObjectD1(application, () => held.around);
-    const refused = ask(application, "first");
-    await timers.pass(5_000, () => held.count === 1);
-    const others = ["second", "third"].map((udid) => ask(application, udid));
-    held.stop();
-    await timers.pass(3_999);
-    expect(await isSettled(refused)).toBe(false);
-    await timers.pass(1);
-    expect(outcome(await refused)).toBe("503 UNAVAILABLE");
-    await timers.pass(999);
-    expect(await isSettled(Promise.race(others))).toBe(false);
-    await timers.pass(1);
-    for (const other of others) expect((await other).status).toBe(201);
   });
 
   it("/health responds with 503 after 3 s when D1 hangs", async () => {

@@ -23,8 +23,6 @@ const ONCE: Kind = { name: "once, retryably", times: 1, error: LOST, isOvercome:
 const TOO_OFTEN: Kind = { ...ONCE, name: "for as long as one request tries", times: PLATFORM_TRIES, isOvercome: false };
 const FOR_GOOD: Kind = { ...ONCE, name: "for good", error: new Error("D1_ERROR: no such table"), isOvercome: false };
 
-const MOMENTS: readonly Moment[] = ["before", "after"];
-
 /** Fails the trips to D1 that have this text in them. */
 function failingTrips(text: string, kind: Kind, moment: Moment = "before"): AroundTrip {
   const fail = failing(kind, moment);
@@ -47,7 +45,8 @@ async function expectOneBadge(application: { id: ApplicationId }, answers: reado
 /** What a phone does: tries until it is answered, and once more at its next start. */
 async function askUntilAnswered(
   application: TestApplication,
-  { body = ALICE, bindings = {} }: { body?: object; bindings?: Partial<Env> } = {},
+  bindings: Partial<Env> = {},
+  body: object = ALICE,
 ): Promise<Answer[]> {
   const answers: Answer[] = [];
   const ask = async () => answers.push(await requestQuietly(application, "device", body, bindings));
@@ -79,31 +78,30 @@ describe("a request that fails half-way and is retried by the client (contract s
     for (const kind of READ_KINDS) {
       const application = await createApplication({ webhookUrl: WEBHOOK_URL });
       const fault = failingTrips(text, { ...kind, times: kind.times + looks - 1 });
-      const answers = await askUntilAnswered(application, { bindings: bindDatabase(aroundD1(homeDatabase(), fault)) });
+      const answers = await askUntilAnswered(application, bindDatabase(aroundD1(homeDatabase(), fault)));
       expect(statusesOf(answers)).toEqual(kind.isOvercome ? [201, 200] : [503, 201, 200]);
       await expectOneBadge(application, answers);
     }
   });
 
-  it.each(MOMENTS.flatMap((moment) => [ONCE, TOO_OFTEN, FOR_GOOD].map((kind) => ({ moment, kind }))))(
-    "a claim has its number when the object is lost $moment it did its work: $kind.name",
-    async ({ moment, kind }) => {
-      const { application, body, number } = await prepareClaim();
-      const fail = failing(kind, moment);
-      // The object loses what it had in memory.
-      const ALLOCATOR = aroundAllocators(async (_, call) => {
-        try {
-          return await fail(call);
-        } catch (error) {
-          await evictDurableObject(allocatorOf(application)).catch(() => {});
-          throw error;
-        }
-      });
-      const answers = await askUntilAnswered(application, { body, bindings: { ALLOCATOR } });
-      expect(statusesOf(answers)).toEqual([201, 200]);
-      expect(await expectOneBadge(application, answers)).toBe(number);
-    },
-  );
+  it.each(
+    (["before", "after"] as const).flatMap((moment) => [ONCE, TOO_OFTEN, FOR_GOOD].map((kind) => ({ moment, kind }))),
+  )("a claim has its number when the object is lost $moment it did its work: $kind.name", async ({ moment, kind }) => {
+    const { application, body, number } = await prepareClaim();
+    const fail = failing(kind, moment);
+    // The object loses what it had in memory.
+    const ALLOCATOR = aroundAllocators(async (_, call) => {
+      try {
+        return await fail(call);
+      } catch (error) {
+        await evictDurableObject(allocatorOf(application)).catch(() => {});
+        throw error;
+      }
+    });
+    const answers = await askUntilAnswered(application, { ALLOCATOR }, body);
+    expect(statusesOf(answers)).toEqual([201, 200]);
+    expect(await expectOneBadge(application, answers)).toBe(number);
+  });
 
   it.each<[string, (application: TestApplication) => Promise<void>]>([
     [
@@ -143,40 +141,20 @@ describe("a request that fails half-way and is retried by the client (contract s
     });
 });
 
-describe("a badge and its event are written together or not at all (contract section 8)", () => {
-  it("while D1 cannot record the event of a claimed badge, it has nothing of it", async () => {
-    const { application, body } = await prepareClaim();
-    const before = await readRows(application);
-    await runSql(`CREATE TRIGGER refuse_events BEFORE INSERT ON webhook_event WHEN NEW.application_id = '${application.id}'
-       BEGIN SELECT RAISE(ABORT, 'refused'); END`);
-    let tries = 0;
-    await aroundObjectD1(application, () => async (statements, send) => {
-      if (isAbout(statements, ENTRY) && ++tries === 3) {
-        expect(await readRows(application)).toEqual(before);
-        await runSql("DROP TRIGGER refuse_events");
-      }
-      return send();
-    });
-    const answers = await askUntilAnswered(application, { body });
-    expect(statusesOf(answers)).toEqual([201, 200]);
-    await expectOneBadge(application, answers);
+it("while D1 cannot record the event of a claimed badge, it has nothing of it (contract section 8)", async () => {
+  const { application, body } = await prepareClaim();
+  const before = await readRows(application);
+  await runSql(`CREATE TRIGGER refuse_events BEFORE INSERT ON webhook_event WHEN NEW.application_id = '${application.id}'
+     BEGIN SELECT RAISE(ABORT, 'refused'); END`);
+  let tries = 0;
+  await aroundObjectD1(application, () => async (statements, send) => {
+    if (isAbout(statements, ENTRY) && ++tries === 3) {
+      expect(await readRows(application)).toEqual(before);
+      await runSql("DROP TRIGGER refuse_events");
+    }
+    return send();
   });
-});
-
-describe("a badge that a concurrent request has written (contract section 1)", () => {
-  it("a badge that a concurrent request has written is returned like any other: with the newest metadata, as the current one", async () => {
-    const application = await createApplication({ webhookUrl: WEBHOOK_URL });
-    const ask = (os: string, bindings?: Partial<Env>) =>
-      requestQuietly(application, "device", { ...ALICE, metadata: { os } }, bindings);
-    const winners: Answer[] = [];
-    const DB = aroundD1(homeDatabase(), async (statements, send) => {
-      const seen = await send();
-      if (isAbout(statements, "FROM badge") && winners.length === 0) winners.push(await ask("Android"));
-      return seen;
-    });
-    const raced = await ask("iOS", bindDatabase(DB));
-    expect(statusesOf([...winners, raced])).toEqual([201, 200]);
-    expect(await badgeRows(application)).toMatchObject([{ metadata: '{"os":"iOS"}' }]);
-    await expectOneBadge(application, [...winners, raced]);
-  });
+  const answers = await askUntilAnswered(application, {}, body);
+  expect(statusesOf(answers)).toEqual([201, 200]);
+  await expectOneBadge(application, answers);
 });

@@ -2,7 +2,7 @@ import { createExecutionContext, waitOnExecutionContext } from "cloudflare:test"
 import { env } from "cloudflare:workers";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import worker from "../../src/worker/index.ts";
-import { outcome } from "../http/support/draft.ts";
+import { outcome, tally } from "../http/support/draft.ts";
 import { HOUR, moveClock } from "../invitations/support/clock.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
@@ -11,39 +11,36 @@ import { byEffort } from "../support/effort.ts";
 import { type Answer, callServer, requestBadge } from "../support/http.ts";
 import { objectsSendTo, queueThat } from "../support/queue.ts";
 import { badgeRows, eventRows } from "../support/rows.ts";
-import { countStatuses, inParallel, numberOf, requestQuietly, WEBHOOK_URL } from "./support.ts";
+import { inParallel, numberOf, requestQuietly, WEBHOOK_URL } from "./support.ts";
 
 const log = useQuietLog();
 
 /** More than one group; a group is at most 100 calls. */
 const MANY = byEffort(120, 1000);
 
-describe("a user device and its badge (contract section 1)", () => {
-  it("every combination of application, udid and user first gets 201 with its own number, then always 200 with the same", async () => {
-    const [one, two] = [await createApplication(), await createApplication()];
-    const keys: [TestApplication, string, string][] = [
-      [one, "device", "alice"],
-      [one, "device", "bob"],
-      [one, "device", "Alice"],
-      [one, "device", " alice"],
-      [one, "device", "caf\u00e9"],
-      [one, "device", "cafe\u0301"],
-      [one, "device", "device:alice"],
-      [one, "Device", "alice"],
-      [one, "device:alice", "alice"],
-      [two, "device", "alice"],
-    ];
-    const ask = () =>
-      Promise.all(keys.map(([application, udid, userId]) => requestBadge(application, udid, { userId })));
-    const first = await ask();
-    expect(countStatuses(first)).toEqual({ 201: keys.length });
-    for (const { body } of first) expect(Object.keys(body).sort()).toEqual(["badgeId", "publicKey"]);
-    expect(new Set(first.map(numberOf)).size).toBe(keys.length);
-    for (const _ of [1, 2]) {
-      const again = first.map(({ body: { badgeId } }) => [200, { badgeId }]);
-      expect((await ask()).map(({ status, body }) => [status, body])).toEqual(again);
-    }
-  });
+it("every combination of application, udid and user first gets 201 with its own number, then always 200 with the same (contract section 1)", async () => {
+  const [one, two] = [await createApplication(), await createApplication()];
+  const keys: [TestApplication, string, string][] = [
+    [one, "device", "alice"],
+    [one, "device", "bob"],
+    [one, "device", "Alice"],
+    [one, "device", " alice"],
+    [one, "device", "caf\u00e9"],
+    [one, "device", "cafe\u0301"],
+    [one, "device", "device:alice"],
+    [one, "Device", "alice"],
+    [one, "device:alice", "alice"],
+    [two, "device", "alice"],
+  ];
+  const ask = () => Promise.all(keys.map(([application, udid, userId]) => requestBadge(application, udid, { userId })));
+  const first = await ask();
+  expect(tally(first.map(outcome))).toEqual({ 201: keys.length });
+  for (const { body } of first) expect(Object.keys(body).sort()).toEqual(["badgeId", "publicKey"]);
+  expect(new Set(first.map(numberOf)).size).toBe(keys.length);
+  for (const _ of [1, 2]) {
+    const again = first.map(({ body: { badgeId } }) => [200, { badgeId }]);
+    expect((await ask()).map(({ status, body }) => [status, body])).toEqual(again);
+  }
 });
 
 describe("requests that race (contract section 1)", () => {
@@ -66,62 +63,41 @@ describe("requests that race (contract section 1)", () => {
   it("one user device gets one number and one event, however many of its requests are concurrent", async () => {
     const application = await createApplication({ webhookUrl: WEBHOOK_URL });
     const answers = await inParallel(MANY, () => requestQuietly(application, "device", { userId: "alice" }));
-    expect(countStatuses(answers)).toEqual({ 200: MANY - 1, 201: 1 });
+    expect(tally(answers.map(outcome))).toEqual({ 200: MANY - 1, 201: 1 });
     expect(new Set(answers.map(numberOf)).size).toBe(1);
     expect(await badgeRows(application)).toHaveLength(1);
     expect(await eventRows(application)).toHaveLength(1);
   });
-
-  it("concurrent applications get numbers from their own ranges, down to the last number", async () => {
-    const applications = await inParallel(3, () => createApplication({ size: 8 }));
-    const numbers = await Promise.all(
-      applications.map(async (application) => {
-        const ask = (place: number) => requestBadge(application, `device-${place}`, { userId: "alice" });
-        const own = (await inParallel(8, ask)).map(numberOf);
-        expect(own.every((one) => one >= application.firstNumber && one <= application.lastNumber)).toBe(true);
-        expect(await ask(8)).toMatchObject({ status: 503, body: { error: "NUMBERS_EXHAUSTED" } });
-        expect((await ask(3)).status).toBe(200);
-        return own;
-      }),
-    );
-    expect(new Set(numbers.flat()).size).toBe(24);
-  });
 });
 
-describe("work that the response does not depend on is not awaited", () => {
-  it("a call gets its response before the queue has accepted the wake-up", async () => {
-    const application = await createApplication({ webhookUrl: WEBHOOK_URL });
-    const taken = Promise.withResolvers<void>();
-    objectsSendTo(queueThat(() => taken.promise));
-    const bindings = { DEVICE_LIMIT: UNLIMITED, CLIENT_IP_LIMIT: UNLIMITED };
-    const execution = createExecutionContext();
-    const headers = { applicationid: application.id, udid: "new" };
-    const init = { method: "POST", headers, body: '{"userId":"bob"}' };
-    const request = new Request("https://badges.example/v1/badge", init);
-    const answer = await worker.fetch(request, { ...env, ...bindings }, execution);
-    expect(answer.status).toBe(201);
-    taken.resolve();
-    await waitOnExecutionContext(execution);
-  });
+it("a call gets its response before the queue has accepted the wake-up", async () => {
+  const application = await createApplication({ webhookUrl: WEBHOOK_URL });
+  const taken = Promise.withResolvers<void>();
+  objectsSendTo(queueThat(() => taken.promise));
+  const execution = createExecutionContext();
+  const init = { method: "POST", headers: { applicationid: application.id, udid: "new" }, body: '{"userId":"bob"}' };
+  const request = new Request("https://badges.example/v1/badge", init);
+  const bindings = { ...env, DEVICE_LIMIT: UNLIMITED, CLIENT_IP_LIMIT: UNLIMITED };
+  expect((await worker.fetch(request, bindings, execution)).status).toBe(201);
+  taken.resolve();
+  await waitOnExecutionContext(execution);
 });
 
-describe("an application that has used up its new badges of the hour (contract section 7)", () => {
-  it("the first refused call is logged, once; requests with the secret are neither limited nor counted", async () => {
-    const application = await createApplication({ newBadgesPerHour: 1 });
-    const lines = () => log.lines().filter(({ event }) => event === "new-badges-limited");
-    const byPhone = async (udid: string) => outcome(await requestBadge(application, udid, { userId: "ada" }));
-    const byServer = async (udid: string) =>
-      outcome(await callServer(application, "POST", "/v1/badge", { userId: "ada" }, { udid }));
-    expect([await byServer("one"), await byServer("two"), await byPhone("three")]).toEqual(["201", "201", "201"]);
-    expect(lines()).toEqual([]);
-    for (const udid of ["four", "five"]) expect(await byPhone(udid)).toBe("429 RATE_LIMITED");
-    expect(await byServer("six")).toBe("201");
-    expect(lines()).toMatchObject([{ level: "warn", application: application.id, newBadgesPerHour: 1 }]);
-    // Once in each hour.
-    onTestFinished(() => void vi.useRealTimers());
-    vi.useFakeTimers({ toFake: ["Date"] });
-    moveClock(HOUR);
-    expect([await byPhone("seven"), await byPhone("eight")]).toEqual(["201", "429 RATE_LIMITED"]);
-    expect(lines()).toHaveLength(2);
-  });
+it("the first call that an application's hourly limit of new badges refuses is logged, once; requests with the secret are neither limited nor counted (contract section 7)", async () => {
+  const application = await createApplication({ newBadgesPerHour: 1 });
+  const lines = () => log.lines().filter(({ event }) => event === "new-badges-limited");
+  const byPhone = async (udid: string) => outcome(await requestBadge(application, udid, { userId: "ada" }));
+  const byServer = async (udid: string) =>
+    outcome(await callServer(application, "POST", "/v1/badge", { userId: "ada" }, { udid }));
+  expect([await byServer("one"), await byServer("two"), await byPhone("three")]).toEqual(["201", "201", "201"]);
+  expect(lines()).toEqual([]);
+  for (const udid of ["four", "five"]) expect(await byPhone(udid)).toBe("429 RATE_LIMITED");
+  expect(await byServer("six")).toBe("201");
+  expect(lines()).toMatchObject([{ level: "warn", application: application.id, newBadgesPerHour: 1 }]);
+  // Once in each hour.
+  onTestFinished(() => void vi.useRealTimers());
+  vi.useFakeTimers({ toFake: ["Date"] });
+  moveClock(HOUR);
+  expect([await byPhone("seven"), await byPhone("eight")]).toEqual(["201", "429 RATE_LIMITED"]);
+  expect(lines()).toHaveLength(2);
 });

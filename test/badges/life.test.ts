@@ -15,28 +15,15 @@ async function deviceOutcomes(application: { id: string }, udid: string, userId 
   return [outcome(await requestBadge(application, udid, { userId })), outcome(await signOn(application, udid))];
 }
 
-describe("GET /v1/badges/{id} (contract section 12)", () => {
-  it("a badge is shown with its metadata, and its end in UTC with milliseconds", async () => {
-    const application = await createApplication();
-    const issued = await requestBadge(application, "phone", { userId: "alice", metadata: { os: "iOS" } });
-    const id = String(issued.body.badgeId);
-    const { status, body } = await setEnd(application, id, "2040-01-02T03:04:05+01:00");
-    const times = { issuedAt: ahead(0), changedAt: ahead(0), expiresAt: "2040-01-02T02:04:05.000Z" };
-    expect([status, body]).toEqual([200, { id, userId: "alice", state: "active", metadata: { os: "iOS" }, ...times }]);
-    expect((await getBadge(application, id)).body).toEqual(body);
-  });
-});
-
+// What is unknown to any application, and another's badges: test/http/errors/order.test.ts.
 describe("the calls of contract section 12 refuse in the contract's order", () => {
   it("404 comes first for every number that is not a badge of the application", async () => {
-    const [application, other] = [await createApplication(), await createApplication()];
-    const foreign = await issueTo(other, "phone", "alice");
-    const own = await issueTo(application, "phone", "alice");
+    const { application, number: own } = await withBadge();
     const { number: reserved } = await invite(application);
     const taken = [Number(own), reserved];
     const free = [0, 1, 2].map((place) => application.firstNumber + place).find((number) => !taken.includes(number));
     const malformed = ["nonsense", "0", `0${own}`, "-1", "1.5", "99999999999999999999", `${own}x`];
-    for (const number of [...malformed, foreign, String(reserved), String(free), "17"]) {
+    for (const number of [...malformed, String(reserved), String(free)]) {
       const answers = [await getBadge(application, number), await setEnd(application, number, null)];
       expect([number, ...answers.map(outcome)]).toEqual([number, "404 UNKNOWN_BADGE", "404 UNKNOWN_BADGE"]);
     }
@@ -135,34 +122,32 @@ describe("badgeExpiresAt of an invitation (contract section 12)", () => {
   });
 });
 
-describe("the lists of contract section 4 with the states of section 12", () => {
-  it("lists contain active and suspended badges: `state` only if suspended, `expiresAt` only if there is an end, and none that the clock has ended", async () => {
-    const application = await createApplication();
-    const numbers: string[] = [];
-    for (let place = 0; place < 5; place++) numbers.push(await issueTo(application, `phone-${place}`, "alice"));
-    const [plain = "", suspended = "", ending = "", revoked = "", replaced = ""] = numbers;
-    await takeStep(application, suspended, "suspend");
-    const expiresAt = ahead(HOUR);
-    await setEnd(application, ending, expiresAt);
-    await takeStep(application, revoked, "revoke");
-    const { token, number } = await invite(application);
-    await claim(application, "phone-4", "alice", token);
-    const shown = [
-      { id: plain, userId: "alice" },
-      { id: suspended, userId: "alice", state: "suspended" },
-      { id: ending, userId: "alice", expiresAt },
-      { id: String(number), userId: "alice" },
-    ];
-    for (const path of ["/v1/badges", "/v1/users/alice/badges"]) {
-      expect((await callServer(application, "GET", path)).body).toEqual({ badges: shown });
-    }
-    expect((await getBadge(application, replaced)).body.state).toBe("replaced");
-    moveClock(HOUR);
-    const left = [plain, suspended, String(number)].map(Number);
-    expect(await listedNumbers(application)).toEqual(left);
-    await runSweep();
-    expect(await listedNumbers(application)).toEqual(left);
-    await setEnd(application, ending, null);
-    expect(await listedNumbers(application)).toEqual([plain, suspended, ending, String(number)].map(Number));
-  });
+it("lists contain active and suspended badges: `state` only if suspended, `expiresAt` only if there is an end, and none that the clock has ended (contract sections 4 and 12)", async () => {
+  const application = await createApplication();
+  const numbers: string[] = [];
+  for (let place = 0; place < 5; place++) numbers.push(await issueTo(application, `phone-${place}`, "alice"));
+  const [plain = "", suspended = "", ending = "", revoked = "", replaced = ""] = numbers;
+  await takeStep(application, suspended, "suspend");
+  const expiresAt = ahead(HOUR);
+  await setEnd(application, ending, expiresAt);
+  await takeStep(application, revoked, "revoke");
+  const { token, number } = await invite(application);
+  await claim(application, "phone-4", "alice", token);
+  const shown = [
+    { id: plain, userId: "alice" },
+    { id: suspended, userId: "alice", state: "suspended" },
+    { id: ending, userId: "alice", expiresAt },
+    { id: String(number), userId: "alice" },
+  ];
+  for (const path of ["/v1/badges", "/v1/users/alice/badges"]) {
+    expect((await callServer(application, "GET", path)).body).toEqual({ badges: shown });
+  }
+  expect((await getBadge(application, replaced)).body.state).toBe("replaced");
+  moveClock(HOUR);
+  const left = [plain, suspended, String(number)].map(Number);
+  expect(await listedNumbers(application)).toEqual(left);
+  await runSweep();
+  expect(await listedNumbers(application)).toEqual(left);
+  await setEnd(application, ending, null);
+  expect(await listedNumbers(application)).toEqual([plain, suspended, ending, String(number)].map(Number));
 });

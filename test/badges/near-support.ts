@@ -4,13 +4,14 @@ import { Database } from "../../src/worker/storage/database.ts";
 import { beat, stampHeartbeat } from "../../src/worker/storage/heartbeat.ts";
 import { aroundAllocators } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
-import { callWith, UNLIMITED } from "../support/bindings.ts";
+import { callWith } from "../support/bindings.ts";
 import { FarD1 } from "../support/copy.ts";
 import { bindDatabase, homeDatabase } from "../support/home.ts";
 import type { Answer } from "../support/http.ts";
 import { linesOf } from "../support/log-lines.ts";
-import { objectsSendTo, queueThat } from "../support/queue.ts";
+import { objectsSendTo } from "../support/queue.ts";
 import { isSettled, StandingTimers } from "../support/timers.ts";
+import { QUIETLY } from "./support.ts";
 
 export const BADGE = "/v1/badge";
 export const SIGN = "/v1/badge/sign";
@@ -55,26 +56,15 @@ export class FarPhone {
     let object = 0;
     const before = { copy: d1.copyTrips, primary: d1.primaryTrips };
     const lines = vi.spyOn(console, "log").mockImplementation(() => {});
-    const WEBHOOKS = queueThat(() => {});
-    objectsSendTo(WEBHOOKS);
+    objectsSendTo(QUIETLY.WEBHOOKS);
     const ALLOCATOR = aroundAllocators((_, go) => {
       object++;
       return go();
     });
-    const bindings = {
-      DEVICE_LIMIT: UNLIMITED,
-      CLIENT_IP_LIMIT: UNLIMITED,
-      WEBHOOKS,
-      ALLOCATOR,
-      ...bindDatabase(d1.binding),
-    };
     const all = { applicationid: application.id, udid, ...(bookmark !== null && { bookmark }), ...headers };
-    const request = new Request(`https://badges.example${path}`, {
-      method: "POST",
-      headers: all,
-      body: JSON.stringify(body),
-    });
-    const answer = await callWith(bindings, request);
+    const init = { method: "POST", headers: all, body: JSON.stringify(body) };
+    const request = new Request(`https://badges.example${path}`, init);
+    const answer = await callWith({ ...QUIETLY, ALLOCATOR, ...bindDatabase(d1.binding) }, request);
     const [copy, primary] = [d1.copyTrips - before.copy, d1.primaryTrips - before.primary];
     const requestId = answer.headers.get("x-request-id");
     const line = requestLine.parse(linesOf(lines).find((written) => written.requestId === requestId));

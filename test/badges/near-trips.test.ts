@@ -1,6 +1,5 @@
 import { decodeJwt } from "jose";
 import { describe, expect, it } from "vitest";
-import { newPhone } from "../bound/support.ts";
 import { hoursAhead, invite } from "../http/support/invitations.ts";
 import { moveClock, SECOND, useStandingClock } from "../invitations/support/clock.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
@@ -29,19 +28,15 @@ type CountedCall = [
   act: Act,
 ];
 
-/** With an invitation that the copy has. */
-const claim: Act = async ({ application, d1, phone }) => {
-  const { id } = await invite(application);
-  await d1.catchUp();
-  return phone.logIn({ ...ALICE, invitationToken: id });
-};
-
-const claimAgain: Act = async ({ application, d1, phone }) => {
-  const { id } = await invite(application);
-  await phone.logIn({ ...ALICE, invitationToken: id });
-  await d1.catchUp();
-  return phone.logIn({ ...ALICE, invitationToken: id });
-};
+/** With an invitation that the copy has, claimed so often before. */
+const claimAfter =
+  (claims: number): Act =>
+  async ({ application, d1, phone }) => {
+    const { id: invitationToken } = await invite(application);
+    for (let made = 0; made < claims; made++) await phone.logIn({ ...ALICE, invitationToken });
+    await d1.catchUp();
+    return phone.logIn({ ...ALICE, invitationToken });
+  };
 
 /**
  * Every call begins with an application that the isolate knows, and a copy of D1 that is up to date. `modelled`: the call's
@@ -60,18 +55,8 @@ const CALLS: CountedCall[] = [
   ["a signature without one", "signature, no bookmark", 200, [0, 1, 0, 1], (stage) => withoutBookmark(stage).sign()],
   ["a new badge", "new badge", 201, [1, 0, 1, 1], (stage) => onNewDevice(stage).logIn()],
   ["a new badge with a bookmark", null, 201, [1, 0, 1, 1], ({ phone }) => phone.logIn({ userId: "bob" })],
-  [
-    "a new badge with a bookmark and a proof",
-    null,
-    201,
-    [1, 0, 1, 1],
-    async ({ application, phone }) => {
-      const [body, owner] = [{ userId: "bob" }, await newPhone(application, phone.udid)];
-      return phone.call(BADGE, body, { DPoP: await owner.prove(BADGE, JSON.stringify(body)) });
-    },
-  ],
-  ["a claimed invitation", "claim", 201, [1, 0, 1, 1], claim],
-  ["a claim that is repeated", null, 200, [1, 0, 0, 0], claimAgain],
+  ["a claimed invitation", "claim", 201, [1, 0, 1, 1], claimAfter(0)],
+  ["a claim that is repeated", null, 200, [1, 0, 0, 0], claimAfter(1)],
   [
     "a login with new metadata",
     null,
@@ -160,19 +145,17 @@ describe("a bookmark that is not one (contract section 16)", () => {
   });
 });
 
-describe("the far trips of a call where D1 has no copy, or the primary is the nearest (contract section 16)", () => {
-  it("a login and a signature take one far trip, and a new badge two: to the primary and to the object", async () => {
-    const stage = await phoneWithBadge();
-    const { phone, d1 } = stage;
-    d1.behaviour = "is missing";
-    for (const bookmark of [phone.bookmark, null]) {
-      for (const act of [() => phone.logIn(), () => phone.sign()]) {
-        phone.bookmark = bookmark;
-        const { status, trips } = await act();
-        expect([status, trips]).toEqual([200, { copy: 0, primary: 1, object: 0, far: 1 }]);
-      }
+it("where D1 has no copy, or the primary is the nearest, a login and a signature take one far trip, and a new badge two: to the primary and to the object (contract section 16)", async () => {
+  const stage = await phoneWithBadge();
+  const { phone, d1 } = stage;
+  d1.behaviour = "is missing";
+  for (const bookmark of [phone.bookmark, null]) {
+    for (const act of [() => phone.logIn(), () => phone.sign()]) {
+      phone.bookmark = bookmark;
+      const { status, trips } = await act();
+      expect([status, trips]).toEqual([200, { copy: 0, primary: 1, object: 0, far: 1 }]);
     }
-    const { status, trips } = await onNewDevice(stage).logIn();
-    expect([status, trips]).toEqual([201, { copy: 0, primary: 1, object: 1, far: 2 }]);
-  });
+  }
+  const { status, trips } = await onNewDevice(stage).logIn();
+  expect([status, trips]).toEqual([201, { copy: 0, primary: 1, object: 1, far: 2 }]);
 });

@@ -6,7 +6,7 @@ import { objectsSendTo, queueThat } from "../support/queue.ts";
 /** A URL whose receiver nobody asks: `requestQuietly` sends no wake-ups. */
 export const WEBHOOK_URL = "https://hooks.example/badges";
 
-const QUIETLY = { DEVICE_LIMIT: UNLIMITED, CLIENT_IP_LIMIT: UNLIMITED, WEBHOOKS: queueThat(() => {}) };
+export const QUIETLY = { DEVICE_LIMIT: UNLIMITED, CLIENT_IP_LIMIT: UNLIMITED, WEBHOOKS: queueThat(() => {}) };
 
 /** POST /v1/badge where neither limits nor deliveries are what is asked about, with some bindings replaced. */
 export function requestQuietly(
@@ -23,12 +23,6 @@ export function requestQuietly(
 
 export const inParallel = <T>(count: number, run: (place: number) => Promise<T>): Promise<T[]> =>
   Promise.all(Array.from({ length: count }, (_, place) => run(place)));
-
-export function countStatuses(answers: readonly Answer[]): Record<number, number> {
-  const counts: Record<number, number> = {};
-  for (const { status } of answers) counts[status] = (counts[status] ?? 0) + 1;
-  return counts;
-}
 
 export function numberOf({ body }: Answer): number {
   expect(body.badgeId, JSON.stringify(body)).toMatch(/^[1-9]\d*$/);

@@ -1,20 +1,15 @@
 import { describe, expect, it } from "vitest";
-import { ENTRY } from "../allocator/support.ts";
 import { claim, invite, listedNumbers, outcome } from "../invitations/support/calls.ts";
 import { ahead, useStandingClock } from "../invitations/support/clock.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
-import { aroundObjectD1 } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
-import { isAbout } from "../support/faults.ts";
 import { callServer, requestBadge } from "../support/http.ts";
-import { badgeRows } from "../support/rows.ts";
-import { until } from "../support/until.ts";
 import { block, getBadge, issueTo, setEnd, takeStep } from "./life-support.ts";
-import { inParallel, requestQuietly } from "./support.ts";
 
 useQuietLog();
 useStandingClock();
 
+// Beside new badges of the user: the simulation.
 describe("blocking a user (contract section 12)", () => {
   it("a block revokes every active, suspended or expired badge, and returns only the numbers that it revoked", async () => {
     const application = await createApplication();
@@ -53,32 +48,5 @@ describe("blocking a user (contract section 12)", () => {
     expect((await requestBadge(application, "phone", { userId: "Nobody yet" })).status).toBe(201);
     // Not UTF-8: Latin-1 encodes ü like this.
     expect(outcome(await callServer(application, "PATCH", "/v1/users/j%FCrgen/block"))).toBe("422 INVALID_USERID");
-  });
-});
-
-describe("a block that races (contract section 12)", () => {
-  it("a block that races with fifty new badges of the user leaves none of them active", async () => {
-    const application = await createApplication();
-    const blocking = Promise.withResolvers<void>();
-    let entries = 0;
-    // The first badges are written before the block; the others come beside it.
-    await aroundObjectD1(application, () => async (statements, send) => {
-      if (isAbout(statements, ENTRY) && ++entries === 1) await blocking.promise;
-      return send();
-    });
-    const ask = (place: number) => requestQuietly(application, `phone-${place}`, { userId: "alice" });
-    const early = inParallel(30, ask);
-    await until(() => expect(entries).toBe(1));
-    const blocked = block(application, "alice");
-    const late = inParallel(20, (place) => ask(30 + place));
-    blocking.resolve();
-    expect((await blocked).status).toBe(200);
-    const answers = [...(await early), ...(await late)];
-    const outcomes = new Set(answers.map(outcome));
-    expect([...outcomes].filter((text) => text !== "201" && text !== "403 BLOCKED_USER")).toEqual([]);
-    const rows = (await badgeRows(application)).filter(({ ordinal }) => ordinal !== null);
-    expect(rows).toHaveLength(answers.filter(({ status }) => status === 201).length);
-    expect(rows.filter(({ state }) => state !== "revoked")).toEqual([]);
-    expect(await listedNumbers(application)).toEqual([]);
   });
 });

@@ -1,7 +1,8 @@
-import { describe, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { CREATOR, hoursAhead, invite } from "../http/support/invitations.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
-import { createApplication, type TestApplication } from "../support/application.ts";
+import { RECORDED_EVENTS, readRows } from "../invitations/support/storage.ts";
+import { createApplication } from "../support/application.ts";
 import { UNLIMITED } from "../support/bindings.ts";
 import { aroundD1 } from "../support/d1.ts";
 import { isAbout } from "../support/faults.ts";
@@ -21,52 +22,37 @@ import {
 
 useQuietLog();
 
-// Who may use a badge from then on: test/http/authorization/proofs.test.ts.
-describe("the call that creates a badge with a proof binds it to that key (contract section 15)", () => {
-  it("a bound badge, its changes and its events name the key's thumbprint (RFC 7638)", async () => {
-    const events = "badge:created,badge:suspended";
-    const application = await createApplication({ webhookUrl: "https://hooks.example/badges", events });
-    const { phone, badgeId } = await boundPhone(application);
-    const unbound = await newPhone(application, "old");
-    await unbound.logInUnproved("old");
-    const keyThumbprint = await phone.thumbprint();
-    expect(keyThumbprint).toMatch(/^[\w-]{43}$/);
-    const { changes } = (await callServer(application, "GET", "/v1/changes")).body;
-    expect(Array.isArray(changes) && changes.map((change) => change.keyThumbprint)).toEqual([keyThumbprint, undefined]);
-    expect(claimsOf((await unbound.sign()).body.signature)).not.toHaveProperty("cnf");
-    const suspended = await callServer(application, "PATCH", `/v1/badges/${badgeId}/suspend`);
-    expect(suspended.body).toMatchObject({ state: "suspended", keyThumbprint });
-    const { results } = await homeDatabase()
-      .prepare(
-        "SELECT event, payload ->> '$.data.keyThumbprint' AS key FROM webhook_event WHERE application_id = ? ORDER BY 1, 2",
-      )
-      .bind(application.id)
-      .all();
-    expect(results).toEqual([
-      { event: "badge:created", key: null },
-      { event: "badge:created", key: keyThumbprint },
-      { event: "badge:suspended", key: keyThumbprint },
-    ]);
-  });
+it("a bound badge, its changes and its events name the key's thumbprint (RFC 7638) (contract section 15)", async () => {
+  const application = await createApplication({ ...RECORDED_EVENTS, events: "badge:created,badge:suspended" });
+  const { phone, badgeId } = await boundPhone(application);
+  const unbound = await newPhone(application, "old");
+  await unbound.logInUnproved("old");
+  const keyThumbprint = await phone.thumbprint();
+  expect(keyThumbprint).toMatch(/^[\w-]{43}$/);
+  const { changes } = (await callServer(application, "GET", "/v1/changes")).body;
+  expect(Array.isArray(changes) && changes.map((change) => change.keyThumbprint)).toEqual([keyThumbprint, undefined]);
+  expect(claimsOf((await unbound.sign()).body.signature)).not.toHaveProperty("cnf");
+  const suspended = await callServer(application, "PATCH", `/v1/badges/${badgeId}/suspend`);
+  expect(suspended.body).toMatchObject({ state: "suspended", keyThumbprint });
+  const { events } = await readRows(application);
+  expect(events.map(({ event, payload }) => [event, JSON.parse(payload).data.keyThumbprint])).toEqual([
+    ["badge:created", keyThumbprint],
+    ["badge:created", undefined],
+    ["badge:suspended", keyThumbprint],
+  ]);
 });
 
-describe("phones with one udid that race (contract section 15): one key gets the badge, whoever has none of it 401", () => {
-  it.each<[string, object, (application: TestApplication) => Promise<unknown>]>([
-    ["for the first badge, one of them without a key", {}, async () => {}],
-    [
-      "for a badge that is to be rebound",
-      {},
-      async (application) => rebind(application, (await boundPhone(application)).badgeId),
-    ],
-    [
-      "for an unbound badge, with --bind-until",
-      { bindUntil: Date.now() + 3_600_000 },
-      async (application) => (await newPhone(application)).logInUnproved(),
-    ],
-  ])("%s", async (name, settings, prepare) => {
+it.each([
+  ["for the first badge, one of them without a key", {}],
+  ["for a badge that is to be rebound", {}],
+  ["for an unbound badge, with --bind-until", { bindUntil: Date.now() + 3_600_000 }],
+])(
+  "of phones with one udid that race %s, one key gets it, and whoever has none of it 401 (contract section 15)",
+  async (name, settings) => {
     const isNew = name.includes("first");
     const application = await createApplication(settings);
-    await prepare(application);
+    if (name.includes("rebound")) await rebind(application, (await boundPhone(application)).badgeId);
+    if (name.includes("unbound")) await (await newPhone(application)).logInUnproved();
     const phones = await Promise.all(["one", "two", "three"].map(() => newPhone(application)));
     const keys = await Promise.all(
       phones.map((phone, place) => (isNew && place === 2 ? undefined : phone.thumbprint())),
@@ -81,7 +67,7 @@ describe("phones with one udid that race (contract section 15): one key gets the
       return result;
     });
     const bindings = { ...bindDatabase(DB), DEVICE_LIMIT: UNLIMITED, CLIENT_IP_LIMIT: UNLIMITED };
-    const logIn = (phone: Phone, place: number) => phone.logInTo(bindings, { isProved: keys[place] !== undefined });
+    const logIn = (phone: Phone, place: number) => phone.logInTo(bindings, keys[place] ? {} : { proof: "" });
     const answers = await Promise.all(phones.map(logIn));
     const [badge, ...more] = await badgeRows(application);
     expect(more).toEqual([]);
@@ -94,52 +80,48 @@ describe("phones with one udid that race (contract section 15): one key gets the
       else expect(outcome(answer)).toMatch(new RegExp(`^20[01] ${badgeId}$`));
     }
     expect(answers.filter(({ status }) => status === 201)).toHaveLength(isNew ? 1 : 0);
-  });
-});
+  },
+);
 
 // By which keys with which invitations: test/allocator/decide/claims.test.ts.
-describe("replacing a bound badge by a claim (contract section 15)", () => {
-  it("an invitation created with the secret that names the user takes a proof by any key, and binds the badge to it; a refused claim uses nothing up", async () => {
-    const application = await createApplication();
-    const { phone, badgeId: old } = await boundPhone(application);
-    const claimer = await phone.withOtherKey();
-    const { body: invitation } = await call("POST", "/v1/invitation", {
-      headers: { ...serverHeaders(application), udid: CREATOR },
-      body: { expiresAt: hoursAhead(1), userId: "alice" },
-    });
-    const more = { invitationToken: invitation.id };
-    expectInvalidProof(await phone.logInUnproved("alice", more));
-    expectInvalidProof(await claimer.logIn("alice", { invitationToken: (await invite(application)).id }));
-    expect(outcome(await phone.logIn())).toBe(`200 ${old}`);
-    const claimed = await claimer.logIn("alice", more);
-    expect([outcome(claimed), claimed.body.keyThumbprint]).toEqual([
-      `201 ${invitation.badgeId}`,
-      await claimer.thumbprint(),
-    ]);
-    expect(await readBadge(application, old)).toMatchObject({ state: "replaced" });
-    expect(outcome(await claimer.sign())).toBe(`200 ${invitation.badgeId}`);
-    // The token, too, belongs to the key that claimed it.
-    for (const token of [{}, more]) expectInvalidProof(await phone.logIn("alice", token));
-    expect(outcome(await claimer.logIn("alice", more))).toBe(`200 ${invitation.badgeId}`);
+it("an invitation created with the secret that names the user takes a proof by any key, and binds the badge to it; a refused claim uses nothing up (contract section 15)", async () => {
+  const application = await createApplication();
+  const { phone, badgeId: old } = await boundPhone(application);
+  const claimer = await phone.withOtherKey();
+  const { body: invitation } = await call("POST", "/v1/invitation", {
+    headers: { ...serverHeaders(application), udid: CREATOR },
+    body: { expiresAt: hoursAhead(1), userId: "alice" },
   });
+  const more = { invitationToken: invitation.id };
+  expectInvalidProof(await phone.logInUnproved("alice", more));
+  expectInvalidProof(await claimer.logIn("alice", { invitationToken: (await invite(application)).id }));
+  expect(outcome(await phone.logIn())).toBe(`200 ${old}`);
+  const claimed = await claimer.logIn("alice", more);
+  expect([outcome(claimed), claimed.body.keyThumbprint]).toEqual([
+    `201 ${invitation.badgeId}`,
+    await claimer.thumbprint(),
+  ]);
+  expect(await readBadge(application, old)).toMatchObject({ state: "replaced" });
+  expect(outcome(await claimer.sign())).toBe(`200 ${invitation.badgeId}`);
+  // The token, too, belongs to the key that claimed it.
+  for (const token of [{}, more]) expectInvalidProof(await phone.logIn("alice", token));
+  expect(outcome(await claimer.logIn("alice", more))).toBe(`200 ${invitation.badgeId}`);
 });
 
-describe("what is wrong first (contract section 15)", () => {
-  it("the invitation is reported before the key, a blocked user before the key, and the key before the state", async () => {
-    const application = await createApplication();
-    const { phone, badgeId } = await boundPhone(application);
-    const thief = await phone.withOtherKey();
-    expect(outcome(await thief.logIn("alice", { invitationToken: "inv_unknown" }))).toBe("404 UNKNOWN_INVITATION");
-    const { id: invitationToken } = await invite(application);
-    await callServer(application, "PATCH", `/v1/badges/${badgeId}/revoke`);
-    expectInvalidProof(await thief.logIn("alice", { invitationToken }));
-    expectInvalidProof(await thief.sign());
-    expect(outcome(await phone.sign())).toBe("403 REVOKED_BADGE");
-    expect(outcome(await phone.logIn("alice", { invitationToken }))).toBe("403 REVOKED_BADGE");
-    await callServer(application, "PATCH", "/v1/users/alice/block");
-    expect(outcome(await thief.logIn("alice", { invitationToken }))).toBe("403 BLOCKED_USER");
-    expectInvalidProof(await thief.logIn("alice"));
-    // Where the blocked user has no badge there is no key to prove.
-    expect(outcome(await (await newPhone(application, "tablet")).logIn())).toBe("403 BLOCKED_USER");
-  });
+it("the invitation is reported before the key, a blocked user before the key, and the key before the state (contract section 15)", async () => {
+  const application = await createApplication();
+  const { phone, badgeId } = await boundPhone(application);
+  const thief = await phone.withOtherKey();
+  expect(outcome(await thief.logIn("alice", { invitationToken: "inv_unknown" }))).toBe("404 UNKNOWN_INVITATION");
+  const { id: invitationToken } = await invite(application);
+  await callServer(application, "PATCH", `/v1/badges/${badgeId}/revoke`);
+  expectInvalidProof(await thief.logIn("alice", { invitationToken }));
+  expectInvalidProof(await thief.sign());
+  expect(outcome(await phone.sign())).toBe("403 REVOKED_BADGE");
+  expect(outcome(await phone.logIn("alice", { invitationToken }))).toBe("403 REVOKED_BADGE");
+  await callServer(application, "PATCH", "/v1/users/alice/block");
+  expect(outcome(await thief.logIn("alice", { invitationToken }))).toBe("403 BLOCKED_USER");
+  expectInvalidProof(await thief.logIn("alice"));
+  // Where the blocked user has no badge there is no key to prove.
+  expect(outcome(await (await newPhone(application, "tablet")).logIn())).toBe("403 BLOCKED_USER");
 });

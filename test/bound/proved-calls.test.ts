@@ -1,5 +1,6 @@
-import { afterEach, describe, expect, it, vi } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { createDpopProof } from "../../src/client/index.ts";
+import { useStandingClock } from "../invitations/support/clock.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
 import { createApplication } from "../support/application.ts";
 import { callWith, countedLimit, UNLIMITED } from "../support/bindings.ts";
@@ -9,54 +10,50 @@ const LOGIN = JSON.stringify({ userId: "alice" });
 
 const log = useQuietLog();
 
-afterEach(() => {
-  vi.useRealTimers();
-});
+useStandingClock();
 
 /** A proof that the phone made by a clock that is so many seconds off. */
 async function proveAt(phone: Phone, seconds: number, body = LOGIN, nonce?: string): Promise<string> {
   const now = Date.now();
-  vi.useFakeTimers({ toFake: ["Date"], now: now + seconds * 1000 });
+  vi.setSystemTime(now + seconds * 1000);
   const proof = await phone.prove(BADGE, body, nonce);
   vi.setSystemTime(now);
   return proof;
 }
 
 // How fresh a proof is to the second, and everything that can be wrong with one: test/dpop.
-describe("a proof is fresh (contract section 15)", () => {
-  it("a proof is fresh within 60 s of the service's clock, else with the nonce of the response, on both calls, for 300 s", async () => {
-    vi.useFakeTimers({ toFake: ["Date"], now: 1_800_000_000_000 });
-    const application = await createApplication();
-    const { phone, badgeId } = await boundPhone(application);
-    for (const seconds of [-60, 60]) {
-      const answer = await phone.send(BADGE, LOGIN, { DPoP: await proveAt(phone, seconds) });
-      expect(outcome(answer), String(seconds)).toBe(`200 ${badgeId}`);
-      expect(answer.headers.has("dpop-nonce")).toBe(false);
-    }
-    let nonce = "";
-    for (const seconds of [-61, 86_400]) {
-      const asked = await phone.send(BADGE, LOGIN, { DPoP: await proveAt(phone, seconds) });
-      expect([asked.status, asked.body]).toEqual([401, { error: "USE_DPOP_NONCE" }]);
-      expect(asked.headers.get("www-authenticate")).toBe('DPoP error="use_dpop_nonce", algs="ES256"');
-      nonce = asked.headers.get("dpop-nonce") ?? "";
-      const proof = await proveAt(phone, seconds, LOGIN, nonce);
-      expect(outcome(await phone.send(BADGE, LOGIN, { DPoP: proof }))).toBe(`200 ${badgeId}`);
-    }
-    // Staleness is reported before the invitation (section 15).
-    const claim = JSON.stringify({ userId: "alice", invitationToken: "inv_unknown" });
-    const stale = await phone.send(BADGE, claim, { DPoP: await proveAt(phone, -3600, claim) });
-    expect(outcome(stale)).toBe("401 USE_DPOP_NONCE");
-    vi.setSystemTime(1_800_000_300_000);
-    expect(outcome(await phone.post(BADGE, { userId: "alice" }, nonce))).toBe(`200 ${badgeId}`);
-    expect(outcome(await phone.post(SIGN, A_SIGNATURE, nonce))).toBe(`200 ${badgeId}`);
-    vi.setSystemTime(1_800_000_301_000);
-    const late = await phone.post(BADGE, { userId: "alice" }, nonce);
-    expect(outcome(late)).toBe("401 USE_DPOP_NONCE");
-    const next = late.headers.get("dpop-nonce") ?? "";
-    expect(next).not.toBe(nonce);
-    const elsewhere = await newPhone(await createApplication());
-    expect(outcome(await elsewhere.post(BADGE, { userId: "alice" }, next))).toBe("401 USE_DPOP_NONCE");
-  });
+it("a proof is fresh within 60 s of the service's clock, else with the nonce of the response, on both calls, for 300 s (contract section 15)", async () => {
+  vi.setSystemTime(1_800_000_000_999);
+  const application = await createApplication();
+  const { phone, badgeId } = await boundPhone(application);
+  for (const seconds of [-60, 60]) {
+    const answer = await phone.send(BADGE, LOGIN, { DPoP: await proveAt(phone, seconds) });
+    expect(outcome(answer), String(seconds)).toBe(`200 ${badgeId}`);
+    expect(answer.headers.has("dpop-nonce")).toBe(false);
+  }
+  let nonce = "";
+  for (const seconds of [-61, 61, 86_400]) {
+    const asked = await phone.send(BADGE, LOGIN, { DPoP: await proveAt(phone, seconds) });
+    expect([asked.status, asked.body]).toEqual([401, { error: "USE_DPOP_NONCE" }]);
+    expect(asked.headers.get("www-authenticate")).toBe('DPoP error="use_dpop_nonce", algs="ES256"');
+    nonce = asked.headers.get("dpop-nonce") ?? "";
+    const proof = await proveAt(phone, seconds, LOGIN, nonce);
+    expect(outcome(await phone.send(BADGE, LOGIN, { DPoP: proof }))).toBe(`200 ${badgeId}`);
+  }
+  // Staleness is reported before the invitation (section 15).
+  const claim = JSON.stringify({ userId: "alice", invitationToken: "inv_unknown" });
+  const stale = await phone.send(BADGE, claim, { DPoP: await proveAt(phone, -3600, claim) });
+  expect(outcome(stale)).toBe("401 USE_DPOP_NONCE");
+  vi.setSystemTime(1_800_000_300_000);
+  expect(outcome(await phone.post(BADGE, { userId: "alice" }, nonce))).toBe(`200 ${badgeId}`);
+  expect(outcome(await phone.post(SIGN, A_SIGNATURE, nonce))).toBe(`200 ${badgeId}`);
+  vi.setSystemTime(1_800_000_301_000);
+  const late = await phone.post(BADGE, { userId: "alice" }, nonce);
+  expect(outcome(late)).toBe("401 USE_DPOP_NONCE");
+  const next = late.headers.get("dpop-nonce") ?? "";
+  expect(next).not.toBe(nonce);
+  const elsewhere = await newPhone(await createApplication());
+  expect(outcome(await elsewhere.post(BADGE, { userId: "alice" }, next))).toBe("401 USE_DPOP_NONCE");
 });
 
 describe("a proof is for exactly one request (contract section 15)", () => {
@@ -119,46 +116,32 @@ describe("a proof is for exactly one request (contract section 15)", () => {
 });
 
 // In the order of everything that is refused: test/http/errors/order.test.ts.
-describe("what is wrong with a proof is reported (contract section 15)", () => {
-  it("the log has the reason why a proof was refused, never the proof, the udid or the nonce (contract section 9)", async () => {
-    const application = await createApplication();
-    const phone = await newPhone(application, "a udid that nobody may read");
-    const proof = await phone.prove(BADGE, LOGIN);
-    await phone.send(BADGE, `${LOGIN} `, { DPoP: proof });
-    const stale = await phone.send(BADGE, LOGIN, { DPoP: await proveAt(phone, -3600) });
-    const reasons = log.lines().flatMap(({ code, detail }) => (detail === undefined ? [] : [`${code} ${detail}`]));
-    expect(reasons).toEqual(["INVALID_PROOF wrong-body", "USE_DPOP_NONCE stale-iat"]);
-    const secrets = [proof, phone.udid, stale.headers.get("dpop-nonce") ?? proof, await phone.thumbprint()];
-    for (const secret of secrets) expect(JSON.stringify(log.lines())).not.toContain(secret);
-  });
+it("the log has the reason why a proof was refused, never the proof, the udid or the nonce (contract sections 9 and 15)", async () => {
+  const application = await createApplication();
+  const phone = await newPhone(application, "a udid that nobody may read");
+  const proof = await phone.prove(BADGE, LOGIN);
+  await phone.send(BADGE, `${LOGIN} `, { DPoP: proof });
+  const stale = await phone.send(BADGE, LOGIN, { DPoP: await proveAt(phone, -3600) });
+  const reasons = log.lines().flatMap(({ code, detail }) => (detail === undefined ? [] : [`${code} ${detail}`]));
+  expect(reasons).toEqual(["INVALID_PROOF wrong-body", "USE_DPOP_NONCE stale-iat"]);
+  const secrets = [proof, phone.udid, stale.headers.get("dpop-nonce") ?? proof, await phone.thumbprint()];
+  for (const secret of secrets) expect(JSON.stringify(log.lines())).not.toContain(secret);
 });
 
 describe("rate limits (contract sections 7 and 15)", () => {
-  const sendTo = (bindings: Partial<Env>, phone: Phone, headers: Record<string, string>) =>
-    callWith(
-      bindings,
-      new Request(`https://badges.example${BADGE}`, {
-        method: "POST",
-        headers: { applicationid: phone.application.id, udid: phone.udid, ...headers },
-        body: LOGIN,
-      }),
-    );
-
-  const proved = async (phone: Phone) => ({ DPoP: await phone.prove(BADGE, LOGIN) });
-
   it("a stranger with the udid, who is over the rate limit, does not lock its owner out, also not one whose proof is stale", async () => {
     const { phone, badgeId } = await boundPhone(await createApplication());
     const thief = await phone.withOtherKey();
     const bindings = { DEVICE_LIMIT: countedLimit(2), CLIENT_IP_LIMIT: UNLIMITED };
     for (const expected of ["401 INVALID_PROOF", "401 INVALID_PROOF", "429 RATE_LIMITED"]) {
-      expect(outcome(await sendTo(bindings, phone, { DPoP: "x" }))).toBe(expected);
-      expect(outcome(await sendTo(bindings, phone, await proved(thief)))).toBe(expected);
+      expect(outcome(await phone.logInTo(bindings, { proof: "x" }))).toBe(expected);
+      expect(outcome(await thief.logInTo(bindings))).toBe(expected);
     }
     // Without a proof a call counts as with a broken one.
-    expect(outcome(await sendTo(bindings, phone, {}))).toBe("429 RATE_LIMITED");
-    const stale = await sendTo(bindings, phone, { DPoP: await proveAt(phone, -3600) });
+    expect(outcome(await phone.logInTo(bindings, { proof: "" }))).toBe("429 RATE_LIMITED");
+    const stale = await phone.logInTo(bindings, { proof: await proveAt(phone, -3600) });
     expect(outcome(stale)).toBe("401 USE_DPOP_NONCE");
-    expect(outcome(await sendTo(bindings, phone, await proved(phone)))).toBe(`200 ${badgeId}`);
+    expect(outcome(await phone.logInTo(bindings))).toBe(`200 ${badgeId}`);
   });
 
   it("limits of an address count a call that would take a fresh number, with a proof too, and no other login with it", async () => {
@@ -177,21 +160,21 @@ describe("rate limits (contract sections 7 and 15)", () => {
     const application = await createApplication();
     const { phone } = await boundPhone(application);
     const [thief, another] = [await phone.withOtherKey(), await newPhone(application, "another")];
-    const countsOf = async (from: Phone, headers: Record<string, string>) => {
+    const countsOf = async (from: Phone, proof?: string) => {
       const limit = countedLimit();
       const guesses = countedLimit();
       const bindings = { DEVICE_LIMIT: UNLIMITED, CLIENT_IP_LIMIT: limit, REFUSED_CALL_LIMIT: guesses };
-      await sendTo(bindings, from, headers);
+      await from.logInTo(bindings, { proof });
       expect(guesses.keys).toEqual([]);
       return limit.keys.map((key) => (key.endsWith(":refused") ? "refused" : "unproved"));
     };
-    expect(await countsOf(another, {})).toEqual(["unproved"]);
-    expect(await countsOf(another, { DPoP: "x" })).toEqual(["refused"]);
-    expect(await countsOf(thief, await proved(thief))).toEqual(["refused"]);
+    expect(await countsOf(another, "")).toEqual(["unproved"]);
+    expect(await countsOf(another, "x")).toEqual(["refused"]);
+    expect(await countsOf(thief)).toEqual(["refused"]);
     // So nobody at a shared address shuts out phones that prove their keys, not even with a clock that is wrong.
-    expect(await countsOf(phone, await proved(phone))).toEqual([]);
-    expect(await countsOf(phone, { DPoP: await proveAt(phone, -3600) })).toEqual([]);
+    expect(await countsOf(phone)).toEqual([]);
+    expect(await countsOf(phone, await proveAt(phone, -3600))).toEqual([]);
     // It reads D1 before it is refused, so it counts as what it is, too.
-    expect(await countsOf(phone, {})).toEqual(["unproved", "refused"]);
+    expect(await countsOf(phone, "")).toEqual(["unproved", "refused"]);
   });
 });

@@ -1,16 +1,12 @@
-import { afterEach, describe, expect, it, vi } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { CREATOR, invite } from "../http/support/invitations.ts";
+import { moveClock, SECOND, useStandingClock } from "../invitations/support/clock.ts";
 import { createApplication } from "../support/application.ts";
 import { runSql } from "../support/home.ts";
 import { callServer, serverHeaders } from "../support/http.ts";
 import { boundPhone, expectInvalidProof, newPhone, outcome, readBadge, rebind } from "./support.ts";
 
-afterEach(() => {
-  vi.useRealTimers();
-  vi.restoreAllMocks();
-});
-
-const setClock = (now: number) => vi.useFakeTimers({ toFake: ["Date"], now });
+useStandingClock();
 
 // How long the window is open, and claims while it is: test/allocator/decide.
 describe("PATCH /v1/badges/{id}/rebind (contract section 15)", () => {
@@ -49,56 +45,43 @@ describe("PATCH /v1/badges/{id}/rebind (contract section 15)", () => {
   });
 });
 
-describe("--bind-until (contract section 15)", () => {
-  it("--bind-until lets the first proof on POST /v1/badge bind an unbound badge until that time, and no later one", async () => {
-    const application = await createApplication();
-    const phone = await newPhone(application);
-    const badgeId = String((await phone.logInUnproved()).body.badgeId);
-    // It takes effect at once, also where older settings are cached.
-    const bindUntil = Date.now() + 1500;
-    await runSql("UPDATE application SET bind_until = ? WHERE id = ?", bindUntil, application.id);
-    setClock(bindUntil);
-    expect(outcome(await phone.logIn())).toBe(`200 ${badgeId}`);
-    setClock(bindUntil - 1);
-    expect(outcome(await phone.sign())).toBe(`200 ${badgeId}`);
-    expect(await readBadge(application, badgeId)).not.toHaveProperty("keyThumbprint");
-    expect(outcome(await phone.logIn())).toBe(`200 ${badgeId}`);
-    expect(await readBadge(application, badgeId)).toMatchObject({ keyThumbprint: await phone.thumbprint() });
-    expectInvalidProof(await (await phone.withOtherKey()).logIn());
-    expectInvalidProof(await phone.logInUnproved());
-  });
+it("--bind-until lets the first proof on POST /v1/badge bind an unbound badge until that time, and no later one (contract section 15)", async () => {
+  const application = await createApplication();
+  const phone = await newPhone(application);
+  const badgeId = String((await phone.logInUnproved()).body.badgeId);
+  // It takes effect at once, also where older settings are cached.
+  const bindUntil = Date.now() + 1500;
+  await runSql("UPDATE application SET bind_until = ? WHERE id = ?", bindUntil, application.id);
+  vi.setSystemTime(bindUntil);
+  expect(outcome(await phone.logIn())).toBe(`200 ${badgeId}`);
+  vi.setSystemTime(bindUntil - 1);
+  expect(outcome(await phone.sign())).toBe(`200 ${badgeId}`);
+  expect(await readBadge(application, badgeId)).not.toHaveProperty("keyThumbprint");
+  expect(outcome(await phone.logIn())).toBe(`200 ${badgeId}`);
+  expect(await readBadge(application, badgeId)).toMatchObject({ keyThumbprint: await phone.thumbprint() });
+  expectInvalidProof(await (await phone.withOtherKey()).logIn());
+  expectInvalidProof(await phone.logInUnproved());
 });
 
-// Before the invitation is looked at, and after what is wrong with the request: test/http/errors/order.test.ts.
-describe("--require-proof (contract section 15)", () => {
-  it("--require-proof refuses calls without a proof, also for a device without a badge", async () => {
-    const application = await createApplication({ requireProof: true });
-    const phone = await newPhone(application);
-    for (const refused of [phone.logInUnproved(), phone.signUnproved(), phone.signUnproved({ badgeId: "1" })]) {
-      expectInvalidProof(await refused);
-    }
-    expect(outcome(await phone.sign())).toBe("404 UNKNOWN_BADGE");
-  });
-
-  it("--require-proof refuses an unbound badge, even with a valid proof, until rebind lets it be bound or an invitation of the server replaces it", async () => {
-    const application = await createApplication();
-    const phone = await newPhone(application);
-    const badgeId = String((await phone.logInUnproved()).body.badgeId);
-    const guest = await newPhone(application, "guest");
-    await guest.logInUnproved();
-    await runSql("UPDATE application SET require_proof = 1 WHERE id = ?", application.id);
-    setClock(Date.now() + 30_000);
-    for (const refused of [phone.logIn(), phone.sign(), phone.sign({ badgeId }), phone.logInUnproved()]) {
-      expectInvalidProof(await refused);
-    }
-    const { id: invitationToken } = await invite(application);
-    expectInvalidProof(await phone.logIn("alice", { invitationToken }));
-    await rebind(application, badgeId);
-    for (const granted of [() => phone.logIn(), () => phone.sign()]) {
-      expect(outcome(await granted())).toBe(`200 ${badgeId}`);
-    }
-    const byServer = await invite(application, undefined, { ...serverHeaders(application), udid: CREATOR });
-    expect(outcome(await guest.logIn("alice", { invitationToken: byServer.id }))).toBe(`201 ${byServer.badgeId}`);
-    expect(outcome(await guest.sign())).toBe(`200 ${byServer.badgeId}`);
-  });
+// Calls of a device without a badge, and what is wrong first: test/http/errors/order.test.ts.
+it("--require-proof refuses an unbound badge, even with a valid proof, until rebind lets it be bound or an invitation of the server replaces it (contract section 15)", async () => {
+  const application = await createApplication();
+  const phone = await newPhone(application);
+  const badgeId = String((await phone.logInUnproved()).body.badgeId);
+  const guest = await newPhone(application, "guest");
+  await guest.logInUnproved();
+  await runSql("UPDATE application SET require_proof = 1 WHERE id = ?", application.id);
+  moveClock(30 * SECOND);
+  for (const refused of [phone.logIn(), phone.sign(), phone.sign({ badgeId }), phone.logInUnproved()]) {
+    expectInvalidProof(await refused);
+  }
+  const { id: invitationToken } = await invite(application);
+  expectInvalidProof(await phone.logIn("alice", { invitationToken }));
+  await rebind(application, badgeId);
+  for (const granted of [() => phone.logIn(), () => phone.sign()]) {
+    expect(outcome(await granted())).toBe(`200 ${badgeId}`);
+  }
+  const byServer = await invite(application, undefined, { ...serverHeaders(application), udid: CREATOR });
+  expect(outcome(await guest.logIn("alice", { invitationToken: byServer.id }))).toBe(`201 ${byServer.badgeId}`);
+  expect(outcome(await guest.sign())).toBe(`200 ${byServer.badgeId}`);
 });

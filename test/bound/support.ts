@@ -47,16 +47,16 @@ export class Phone {
     return call("POST", path, { headers: { applicationid: this.application.id, udid: this.udid, ...headers }, body });
   }
 
-  /** A login with a proof, or without one, to a Worker with these bindings. */
+  /** A login to a Worker with these bindings, with a proof unless another header is given in its place. */
   async logInTo(
     bindings: Partial<Env>,
-    { isProved = true, more = {}, address }: { isProved?: boolean; more?: object; address?: string } = {},
+    { proof, more = {}, address }: { proof?: string | undefined; more?: object; address?: string } = {},
   ): Promise<Answer> {
     const body = JSON.stringify({ userId: "alice", ...more });
     const headers = {
       applicationid: this.application.id,
       udid: this.udid,
-      ...(isProved && { DPoP: await this.prove(BADGE, body) }),
+      DPoP: proof ?? (await this.prove(BADGE, body)),
       ...(address !== undefined && { "cf-connecting-ip": address }),
     };
     return callWith(bindings, new Request(`https://badges.example${BADGE}`, { method: "POST", headers, body }));

@@ -6,13 +6,14 @@ import { device, failureOf, fakeService, NO_NETWORK, refusal, type Step, worker 
 
 const bookmarkOf = (n: number) => `1.0000000${n}-00000000-00000000-${"0".repeat(32)}`;
 
-/** A granted login. */
 const granted = (n: number | null): Response =>
   Response.json({ badgeId: "7" }, { headers: n === null ? {} : { bookmark: bookmarkOf(n) } });
 
 const LOGIN = { userId: "alice" };
 const BAD_GATEWAY = new Response("bad gateway", { status: 502 });
 const LOGIN_PAGE = new Response("<html>");
+/** To every try of a call. */
+const NO_RESPONSE: [Step, ...Step[]] = [NO_NETWORK, NO_NETWORK, NO_NETWORK, NO_NETWORK];
 
 /** A phone of a fake service. `sent`: which bookmark each request had. */
 function phoneOf(...steps: [Step, ...Step[]]) {
@@ -38,26 +39,11 @@ describe("the typed client keeps the bookmark of the last response (contract sec
   });
 
   it.each<[string, [Step, ...Step[]], sent: (number | "none")[], failed: number]>([
-    [
-      "none after a response that has none: a service of an earlier release",
-      [granted(null), granted(2)],
-      [1, "none"],
-      0,
-    ],
+    ["none after a response of an earlier release, which has none", [granted(null), granted(2)], [1, "none"], 0],
     ["none after no response, since it may have missed one", [NO_NETWORK, granted(2), granted(3)], [1, "none", 2], 0],
     ["none after 502 from a proxy", [BAD_GATEWAY, granted(2), granted(3)], [1, "none", 2], 0],
-    [
-      "none after a call that was given up",
-      [NO_NETWORK, NO_NETWORK, NO_NETWORK, NO_NETWORK, granted(2)],
-      [1, "none", "none", "none", "none"],
-      1,
-    ],
-    [
-      "none after a 200 that is a hotel network's: the call may have come through",
-      [LOGIN_PAGE, granted(2)],
-      [1, "none"],
-      1,
-    ],
+    ["none after a call that was given up", [...NO_RESPONSE, granted(2)], [1, "none", "none", "none", "none"], 1],
+    ["none after a hotel network's 200: the call may have come through", [LOGIN_PAGE, granted(2)], [1, "none"], 1],
     ["the same after a refusal, which wrote nothing", [refusal(403, "SUSPENDED_BADGE"), granted(2)], [1, 1], 1],
   ])("of bookmarks the typed client sends %s", async (_, steps, later, failed) => {
     const { phone, sent } = phoneOf(granted(1), ...steps);
@@ -83,7 +69,7 @@ describe("the typed client keeps the bookmark of the last response (contract sec
 
   it("the typed client takes no bookmark of a call sent before another one missed its response: that one may have written something newer", async () => {
     const late = Promise.withResolvers<Response>();
-    const { phone } = phoneOf(() => late.promise, NO_NETWORK, NO_NETWORK, NO_NETWORK, NO_NETWORK);
+    const { phone } = phoneOf(() => late.promise, ...NO_RESPONSE);
     const slow = phone.requestBadge(LOGIN);
     await failureOf(phone.requestBadge(LOGIN));
     late.resolve(granted(2));

@@ -4,7 +4,7 @@ import { metadata } from "../../src/shared/requests.ts";
 import { verifyBadgeSignature } from "../../src/verify/badge-signature.ts";
 import { signIn } from "../http/support/people.ts";
 import { addDoor } from "../live/support.ts";
-import { createApplication, type TestApplication } from "../support/application.ts";
+import { createApplication } from "../support/application.ts";
 import { runSql } from "../support/home.ts";
 import { collect, device, failureOf, fakeService, inOneHour, server, worker } from "./support.ts";
 
@@ -260,34 +260,24 @@ describe("the server client, invitations and the application (contract sections 
   });
 
   const ISSUED = { id: "7", userId: "a", state: "active" };
-  const INVITED = { id: "token", badgeId: "7", expiresAt: "2026-01-01T00:00:00.000Z" };
+  const expiresAt = "2026-01-01T00:00:00.000Z";
+  const INVITED = { id: "token", badgeId: "7", expiresAt };
+  const REVOKED = { id: "token", badgeId: "7", revokedAt: expiresAt };
+  const DESCRIBED = { state: "pending", expiresAt, applicationName: "HQ" };
   const userToken = "token";
 
   it.each<[string, (phone: DeviceClient, office: ServerClient) => Promise<unknown>, object, number?]>([
     ["requestBadge of a known badge", (phone) => phone.requestBadge({ userId: "a" }), { badgeId: "7" }],
     ["requestBadge", (phone) => phone.requestBadge({ userId: "a" }), { badgeId: "7", publicKey: "k" }, 201],
-    [
-      "describeInvitation",
-      (phone) => phone.describeInvitation("token"),
-      { state: "pending", expiresAt: INVITED.expiresAt, applicationName: "HQ" },
-    ],
+    ["describeInvitation", (phone) => phone.describeInvitation("token"), DESCRIBED],
     ["ownBadges", (phone) => phone.ownBadges({ userToken }), { badges: [] }],
     ["suspendOwn", (phone) => phone.suspendOwn("7", { userToken }), ISSUED],
     ["getBadge", (_, office) => office.getBadge("7"), ISSUED],
     ["getUser", (_, office) => office.getUser("a"), { userId: "a", blocked: false }],
     ["blockUser", (_, office) => office.blockUser("a"), { userId: "a", blocked: true, revoked: [] }],
     ["eraseUser", (_, office) => office.eraseUser("a"), { userId: "erased:1", erased: 0 }],
-    [
-      "createInvitation",
-      (_, office) => office.createInvitation({ udid: "desk", expiresAt: INVITED.expiresAt }),
-      INVITED,
-      201,
-    ],
-    [
-      "revokeInvitation",
-      (_, office) => office.revokeInvitation("7"),
-      { id: "token", badgeId: "7", revokedAt: INVITED.expiresAt },
-    ],
+    ["createInvitation", (_, office) => office.createInvitation({ udid: "desk", expiresAt }), INVITED, 201],
+    ["revokeInvitation", (_, office) => office.revokeInvitation("7"), REVOKED],
     ["eraseInvitation", (_, office) => office.eraseInvitation("7"), { badgeId: "7" }],
     ["listBadges", (_, office) => collect(office.listBadges()), { badges: [] }],
     ["listInvitations", (_, office) => collect(office.listInvitations()), { invitations: [] }],
@@ -299,7 +289,7 @@ describe("the server client, invitations and the application (contract sections 
     ["listBlockedUsers", (_, office) => collect(office.listBlockedUsers()), { users: [] }],
     ["listAccess", (_, office) => collect(office.listAccess()), { people: [] }],
     ["listDoors", (_, office) => collect(office.listDoors()), { doors: [] }],
-    ["getStatistics", (_, office) => office.getStatistics(), { applicationId: "app_1", asOf: INVITED.expiresAt }],
+    ["getStatistics", (_, office) => office.getStatistics(), { applicationId: "app_1", asOf: expiresAt }],
   ])(
     "%s passes on fields that it does not know, and rejects a response without one that the caller needs",
     async (_, act, body, status = 200) => {
@@ -319,16 +309,14 @@ describe("the server client, invitations and the application (contract sections 
 });
 
 describe("where a client sends its requests", () => {
-  const urlsOf = async (application: TestApplication, baseUrl: string) => {
-    const { options, requests } = fakeService(Response.json({ badges: [] }));
-    await collect(server(application, { ...options, baseUrl }).listBadges());
-    return requests.map(({ url }) => url);
-  };
-
   it("a client sends its requests under the base URL, with or without slashes at its end", async () => {
     const application = await createApplication();
-    expect(await urlsOf(application, "http://localhost:8787")).toEqual(["http://localhost:8787/v1/badges"]);
-    expect(await urlsOf(application, "https://a.example/b//")).toEqual(["https://a.example/b/v1/badges"]);
+    const { options, requests } = fakeService(Response.json({ badges: [] }));
+    for (const baseUrl of ["http://localhost:8787", "https://a.example/b//"]) {
+      await collect(server(application, { ...options, baseUrl }).listBadges());
+    }
+    const urls = ["http://localhost:8787/v1/badges", "https://a.example/b/v1/badges"];
+    expect(requests.map(({ url }) => url)).toEqual(urls);
     for (const baseUrl of ["", "badges.example", "ftp://badges.example", "https://badges.example/?a=b", "/v1"]) {
       expect(() => server(application, { baseUrl }), baseUrl).toThrow(RangeError);
     }

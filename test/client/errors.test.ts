@@ -1,44 +1,20 @@
 import { describe, expect, it } from "vitest";
 import { BadgeServiceError, ERROR_CODES } from "../../src/client/index.ts";
 import { PUBLIC_ERRORS } from "../../src/shared/error-table.ts";
-import { createApplication } from "../support/application.ts";
-import { collect, device, failureOf, fakeService, inOneHour, refusal, server } from "./support.ts";
+import { device, failureOf, fakeService, refusal } from "./support.ts";
 
 describe("what a client throws when the service refuses (contract section 6)", () => {
   it("a client knows each code of the service, once", () => {
     expect(ERROR_CODES.toSorted()).toEqual(Object.keys(PUBLIC_ERRORS).toSorted());
   });
 
-  it("a refusal is thrown with the status, the code and the ID of the request in the service's log", async () => {
-    const application = await createApplication({ size: 1 });
-    const phone = device(application, "phone");
-    const stranger = server({ ...application, secret: "bdss_wrong" });
-    const client = server(application);
-    const request = { userId: "a" };
-    await device(application, "first").requestBadge(request);
-    const invitation = { expiresAt: inOneHour(), udid: "desk" };
-    const refusals: [() => Promise<unknown>, number, string][] = [
-      [() => phone.sign("aGVsbG8="), 404, "UNKNOWN_BADGE"],
-      [() => phone.requestBadge(request), 503, "NUMBERS_EXHAUSTED"],
-      [() => collect(stranger.listBadges()), 401, "INVALID_CREDENTIALS"],
-      [() => collect(client.listBadges({ perPage: 0 })), 422, "INVALID_PER_PAGE"],
-      [() => client.createInvitation(invitation), 503, "NUMBERS_EXHAUSTED"],
-      [() => client.revokeInvitation("inv_no"), 404, "UNKNOWN_INVITATION"],
-    ];
-    for (const [call, status, code] of refusals) {
-      const error = await failureOf(call());
-      expect(error).toBeInstanceOf(BadgeServiceError);
-      const requestId = expect.stringMatching(/.+/);
-      expect(error).toMatchObject({ status, code, requestId, retryAfterSeconds: null });
-    }
-  });
-
-  it("a client's message of each code says what to do", async () => {
+  it("a refusal is thrown with the status, the code and the ID of the request in the service's log, and says what to do", async () => {
     for (const [code, { status, retryAfterSeconds = null }] of Object.entries(PUBLIC_ERRORS)) {
       const headers = { ...(retryAfterSeconds && { "retry-after": String(retryAfterSeconds) }), "x-request-id": "r-1" };
       const { options } = fakeService(refusal(status, code, headers));
       const error = await failureOf(device({ id: "app" }, "phone", { ...options, maxTries: 1 }).sign("aGVsbG8="));
-      expect(error).toMatchObject({ name: "BadgeServiceError", status, code, retryAfterSeconds });
+      expect(error).toBeInstanceOf(BadgeServiceError);
+      expect(error).toMatchObject({ name: "BadgeServiceError", status, code, requestId: "r-1", retryAfterSeconds });
       expect(String(error)).toMatch(new RegExp(`^BadgeServiceError: ${status} ${code} \\(r-1\\): .{10,}`));
       expect(String(error)).not.toContain("does not know the code");
     }

@@ -67,7 +67,6 @@ function phoneOf(
 
 const sign = ({ phone }: { phone: DeviceClient }) => phone.sign("aGVsbG8=");
 
-/** The claims of each request's proof. */
 const proofsOf = ({ requests }: ReturnType<typeof phoneOf>) =>
   requests.map(({ init }) => JSON.parse(atob(init.headers.dpop?.split(".")[1] ?? "")));
 
@@ -169,24 +168,22 @@ describe("a device client with a key (contract section 15)", () => {
   });
 });
 
-describe("the badge that signs (contract section 15)", () => {
-  const badge = (badgeId: string) => Response.json({ badgeId });
-  const bodies = ({ requests }: ReturnType<typeof phoneOf>) =>
-    requests.filter(({ url }) => url.endsWith("/sign")).map(({ init }) => JSON.parse(init.body ?? ""));
-  const base64 = "aGVsbG8=";
+const badge = (badgeId: string) => Response.json({ badgeId });
+const bodies = ({ requests }: ReturnType<typeof phoneOf>) =>
+  requests.filter(({ url }) => url.endsWith("/sign")).map(({ init }) => JSON.parse(init.body ?? ""));
+const base64 = "aGVsbG8=";
 
-  it("the badge of the last login signs, or the one that the app names for a call; before the first login the service chooses", async () => {
-    for (const changes of [{}, { proofKey: undefined }]) {
-      const refused = refusal(403, "REVOKED_BADGE");
-      const made = phoneOf([SIGNATURE, badge("7"), SIGNATURE, refused, SIGNATURE, badge("8"), SIGNATURE], changes);
-      await made.phone.sign(base64);
-      await made.phone.requestBadge({ userId: "alice" });
-      await made.phone.sign(base64, { badgeId: "9" });
-      expect(await failureOf(made.phone.requestBadge({ userId: "bob" }))).toMatchObject({ code: "REVOKED_BADGE" });
-      await made.phone.sign(base64);
-      await made.phone.requestBadge({ userId: "bob" });
-      await made.phone.sign(base64);
-      expect(bodies(made)).toEqual([undefined, "9", "7", "8"].map((badgeId) => ({ base64, badgeId })));
-    }
-  });
+it("the badge of the last login signs, or the one that the app names for a call; before the first login the service chooses (contract section 15)", async () => {
+  for (const changes of [{}, { proofKey: undefined }]) {
+    const refused = refusal(403, "REVOKED_BADGE");
+    const made = phoneOf([SIGNATURE, badge("7"), SIGNATURE, refused, SIGNATURE, badge("8"), SIGNATURE], changes);
+    await made.phone.sign(base64);
+    await made.phone.requestBadge({ userId: "alice" });
+    await made.phone.sign(base64, { badgeId: "9" });
+    expect(await failureOf(made.phone.requestBadge({ userId: "bob" }))).toMatchObject({ code: "REVOKED_BADGE" });
+    await made.phone.sign(base64);
+    await made.phone.requestBadge({ userId: "bob" });
+    await made.phone.sign(base64);
+    expect(bodies(made)).toEqual([undefined, "9", "7", "8"].map((badgeId) => ({ base64, badgeId })));
+  }
 });

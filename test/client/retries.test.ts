@@ -2,21 +2,18 @@ import { describe, expect, it } from "vitest";
 import { type DeviceClient, NoResponseError, type ServerClient } from "../../src/client/index.ts";
 import { waitBeforeRetry } from "../../src/client/retry.ts";
 import { applicationId } from "../../src/shared/identifiers.ts";
-import { createApplication } from "../support/application.ts";
 import {
   collect,
   device,
   EXISTING_BADGE,
   type FakeService,
   fakeService,
-  inOneHour,
   NO_NETWORK,
   RATE_LIMITED,
   refusal,
   SIGNATURE,
   server,
   UNAVAILABLE,
-  worker,
 } from "./support.ts";
 
 const NOBODY = { id: applicationId.parse("app"), secret: "bdss_x", firstNumber: 1, lastNumber: 1 };
@@ -139,27 +136,6 @@ describe("the Idempotency-Key of createInvitation (contract section 12)", () => 
     await invite(fake, { idempotencyKey: "visit 7" });
     expect(keysOf(fake)).toEqual(["visit 7", "visit 7"]);
   });
-});
-
-it("if the service's response is lost, the retry finds the same badge, and the same invitation (contract section 1)", async () => {
-  const application = await createApplication({ size: 3 });
-  let requests = 0;
-  /** The real service, whose first response is lost after it has done its work. */
-  const fetch: typeof worker = async (url, init) => {
-    const response = await worker(url, init);
-    if (++requests % 2 === 0) return response;
-    await response.body?.cancel();
-    throw NO_NETWORK;
-  };
-  const options = { fetch, sleep: async () => {} };
-  const badge = await device(application, "phone", options).requestBadge({ userId: "alice" });
-  expect(badge).toEqual({ created: false, badgeId: expect.any(String) });
-  const client = server(application, options);
-  const { badgeId } = await client.createInvitation({ expiresAt: inOneHour(), udid: "desk" });
-  expect(requests).toBe(4);
-  const sure = server(application);
-  expect(await collect(sure.listBadges().badges())).toEqual([{ id: badge.badgeId, userId: "alice" }]);
-  expect(await collect(sure.listInvitations().invitations())).toMatchObject([{ badgeId, state: "pending" }]);
 });
 
 describe("the retry options", () => {

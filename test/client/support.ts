@@ -1,4 +1,5 @@
 import { exports } from "cloudflare:workers";
+import { expect } from "vitest";
 import {
   type ClientOptions,
   DeviceClient,
@@ -7,12 +8,11 @@ import {
   type FetchInit,
   ServerClient,
 } from "../../src/client/index.ts";
-import { signWebhook } from "../../src/worker/webhooks/signature.ts";
+import { signWebhook, type WebhookSecret } from "../../src/worker/webhooks/signature.ts";
 import type { TestApplication } from "../support/application.ts";
 
 export const BASE_URL = "https://badges.example";
 
-/** The real Worker. */
 export const worker = (url: string, init: FetchInit): Promise<Response> => exports.default.fetch(url, init);
 
 export const device = (application: { id: string }, udid: string, options: Partial<DeviceClientOptions> = {}) =>
@@ -24,16 +24,11 @@ export const server = ({ id, secret }: TestApplication, options: Partial<ClientO
 /** What a fake service does with a request: one step for each, the last one for all that follow. */
 export type Step = Response | Error | Fetch;
 
-export interface FakeService {
-  /** For the options of a client. Waits take no time, and the jitter is as long as it can be. */
-  options: Required<Pick<ClientOptions, "fetch" | "sleep" | "random" | "now">>;
-  requests: { url: string; init: FetchInit }[];
-  /** Milliseconds waited between tries. */
-  waits: number[];
-}
+export type FakeService = ReturnType<typeof fakeService>;
 
-export function fakeService(...steps: [Step, ...Step[]]): FakeService {
-  const requests: FakeService["requests"] = [];
+/** Waits between tries take no time, and the jitter is as long as it can be. @returns `options` for a client */
+export function fakeService(...steps: [Step, ...Step[]]) {
+  const requests: { url: string; init: FetchInit }[] = [];
   const waits: number[] = [];
   const respond: Fetch = async (url, init) => {
     requests.push({ url, init });
@@ -47,7 +42,6 @@ export function fakeService(...steps: [Step, ...Step[]]): FakeService {
   return { options: { fetch: respond, sleep, random: () => 0.999, now: () => 1_800_000_000_000 }, requests, waits };
 }
 
-/** An error response of the service. */
 export function refusal(status: number, error: string, headers: Record<string, string> = {}): Response {
   return Response.json({ error }, { status, headers });
 }
@@ -62,24 +56,25 @@ export const SIGNATURE = Response.json({ signature: "a.b.c" });
 
 export const inOneHour = (): Date => new Date(Date.now() + 3_600_000);
 
-/** Collects everything that an iteration yields. */
 export async function collect<T>(items: AsyncIterable<T>): Promise<T[]> {
   const collected: T[] = [];
   for await (const item of items) collected.push(item);
   return collected;
 }
 
-/** Returns the error of a call that must fail. */
-export async function failureOf(call: Promise<unknown>): Promise<unknown> {
-  try {
-    await call;
-  } catch (error) {
-    return error;
-  }
-  throw new Error("the call did not fail");
-}
+export const failureOf = (call: Promise<unknown>): Promise<unknown> =>
+  call.then(
+    () => expect.fail("the call did not fail"),
+    (error: unknown) => error,
+  );
 
 export const utf8 = (text: string) => new Uint8Array(new TextEncoder().encode(text));
+
+export async function importSecret(bytes: Uint8Array): Promise<WebhookSecret> {
+  const secret = new Uint8Array(bytes);
+  const key = (hash: string) => crypto.subtle.importKey("raw", secret, { name: "HMAC", hash }, false, ["sign"]);
+  return { sha1: await key("SHA-1"), sha256: await key("SHA-256") };
+}
 
 /** Signs a webhook as the service does. @returns its headers */
 export async function signedAsService(webhook: {
@@ -88,11 +83,6 @@ export async function signedAsService(webhook: {
   body: string;
   secrets: readonly string[];
 }) {
-  const importKey = (secret: string, hash: string) =>
-    crypto.subtle.importKey("raw", utf8(secret), { name: "HMAC", hash }, false, ["sign"]);
-  const keys = webhook.secrets.map(async (secret) => ({
-    sha1: await importKey(secret, "SHA-1"),
-    sha256: await importKey(secret, "SHA-256"),
-  }));
-  return signWebhook({ ...webhook, body: utf8(webhook.body), secrets: await Promise.all(keys) });
+  const secrets = await Promise.all(webhook.secrets.map((secret) => importSecret(utf8(secret))));
+  return signWebhook({ ...webhook, body: utf8(webhook.body), secrets });
 }

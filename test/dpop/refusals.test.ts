@@ -19,7 +19,6 @@ const BASE64URL = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz012345678
 
 type Reason = keyof typeof PROOF_FAILURE_CODES;
 
-/** Each character as one byte. */
 const latin1 = (text: string): Uint8Array => Uint8Array.from(text, (character) => character.charCodeAt(0));
 
 /** Every reason of a refusal and, by name, the proofs that are refused for it. */
@@ -90,6 +89,12 @@ const REFUSALS: Record<Reason, Record<string, () => Promise<string>>> = {
     "an empty jti": claimsWith({ jti: "" }),
     "iat as text": claimsWith({ iat: "1800000000" }),
     ...Object.fromEntries(
+      ["aud", "jti", "htm", "htu", "iat", "ath", "body_hash"].map((name) => [
+        `no ${name}`,
+        claimsWith({ [name]: undefined }),
+      ]),
+    ),
+    ...Object.fromEntries(
       ["jti", "htm", "htu", "aud", "ath", "body_hash", "nonce"].map((name) => [
         `${name} as a list`,
         claimsWith({ [name]: ["x"] }),
@@ -110,7 +115,7 @@ const REFUSALS: Record<Reason, Record<string, () => Promise<string>>> = {
       return `${part({ ...HEADER, jwk: (await newKey()).jwk })}.${payload}.${signature}`;
     },
   },
-  "wrong-method": { "lower case": claimsWith({ htm: "post" }) },
+  "wrong-method": { "another method": claimsWith({ htm: "GET" }), "lower case": claimsWith({ htm: "post" }) },
   "wrong-url": { "another service": claimsWith({ htu: "https://badges.example.org/v1/badge" }) },
   "wrong-audience": { "another case": claimsWith({ aud: CLAIMS.aud.toUpperCase() }), empty: claimsWith({ aud: "" }) },
   "wrong-udid": { empty: claimsWith({ ath: "" }) },

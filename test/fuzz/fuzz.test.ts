@@ -130,7 +130,6 @@ describe(`${REQUESTS} requests made from the OpenAPI document, sound and malform
 
 const bindings = { ...env, DEVICE_LIMIT: UNLIMITED, CLIENT_IP_LIMIT: UNLIMITED, REFUSED_CALL_LIMIT: UNLIMITED };
 
-/** A request, and its response. */
 type FuzzExchange = Exchange & { sent: FuzzRequest };
 
 /** Sends a request straight to the Worker's entry: thousands are far over the rate limits, which are not tested here. */

@@ -6,6 +6,7 @@ import { recordAttempts } from "../../src/worker/storage/webhook-attempts.ts";
 import { leaseEvents } from "../../src/worker/storage/webhook-events.ts";
 import { ENTRY, expectInSync, fillBadges, putCommand, resultOf } from "../allocator/support.ts";
 import { outcome } from "../http/support/draft.ts";
+import { ahead, HOUR } from "../invitations/support/clock.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
 import { aroundObjectD1, ring, takeOver, wake } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
@@ -24,8 +25,6 @@ const NAME = "Ada Lovelace";
 const MODEL = "Analytical Engine";
 const REASON = "lost in the Difference Engine";
 
-const ahead = (seconds: number): string => new Date(Date.now() + seconds * 1000).toISOString();
-
 const asServer = (application: TestApplication, method: string, path: string, body?: object): Promise<Answer> =>
   call(method, path, { headers: { ...serverHeaders(application), udid: "reception" }, ...(body && { body }) });
 
@@ -36,7 +35,7 @@ const erase = (application: TestApplication, userId = USER): Promise<Answer> =>
 async function remember() {
   const events = "badge:created,badge:suspended,badge:revoked,badge:replaced,invitation:revoked,invitation:expired";
   const application = await createApplication({ webhookUrl: "https://hooks.example/x", webhookHeldAt: 1, events });
-  const invitation = { expiresAt: ahead(600), name: NAME, userId: USER };
+  const invitation = { expiresAt: ahead(HOUR), name: NAME, userId: USER };
   const invite = async () => (await asServer(application, "POST", "/v1/invitation", invitation)).body;
   const metadata = { deviceModel: MODEL };
   const [visited, pending, revoked] = [await invite(), await invite(), await invite()];
@@ -60,9 +59,18 @@ async function tablesWithEach(...texts: string[]): Promise<string[][]> {
   return texts.map((text) => stored.flatMap(([name, rows]) => (rows.includes(text) ? [name] : [])));
 }
 
+/** Rows of history. @param reason in SQL, by the place `n` of each row, from 1 on, and by values from `?3` on */
+const fillHistory = ({ id }: TestApplication, rows: number, reason: string, ...values: unknown[]) =>
+  runSql(
+    `WITH RECURSIVE place (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM place WHERE n < ?2)
+     INSERT INTO history (application_id, id, at, action, actor_kind, user_id, reason)
+     SELECT ?1, 'his_' || printf('%026d', n), 1, 'user:unblocked', 'server', 'bob', ${reason} FROM place`,
+    ...[id, rows, ...values],
+  );
+
 const tablesWith = async (text: string): Promise<string[]> => (await tablesWithEach(text)).flat();
 
-describe("PATCH /v1/users/{id}/erase (contract section 24)", () => {
+describe("a person who is erased (contract section 24)", () => {
   it("an erasure leaves nothing of the person in any table, and keeps the revoked badges' numbers, changes and history", async () => {
     const { application, numbers, pending } = await remember();
     const before = await tablesWithEach(USER, NAME, MODEL, REASON);
@@ -94,12 +102,10 @@ describe("PATCH /v1/users/{id}/erase (contract section 24)", () => {
       expect(await erase(application, userId)).toMatchObject({ status: 200, body: { erased: 0 } });
     }
   });
-});
 
-describe("a person who is erased (contract section 24)", () => {
   it.each([
     ["right after it", 50, false],
-    ["and more was logged since", 3_600_000, true],
+    ["and more was logged since", HOUR, true],
   ])("an erasure reaches an event that a fast clock dated in the future: %s", async (_, milliseconds, hasNewer) => {
     const application = await createApplication({ webhookUrl: "https://hooks.example/x", webhookHeldAt: 1 });
     const user = `${crypto.randomUUID()}@example.com`;
@@ -121,7 +127,7 @@ describe("a person who is erased (contract section 24)", () => {
     const user = `${crypto.randomUUID()}@example.com`;
     const metadata = { deviceModel: MODEL };
     const now = Date.now();
-    vi.useFakeTimers({ toFake: ["Date"], now: now + 3_600_000 });
+    vi.useFakeTimers({ toFake: ["Date"], now: now + HOUR });
     await requestBadge(application, "phone", { userId: user, metadata });
     vi.setSystemTime(now);
     await requestBadge(application, "phone", { userId: "carol" });
@@ -139,21 +145,17 @@ describe("a person who is erased (contract section 24)", () => {
     expect(results.map(({ data }) => JSON.parse(data)).filter(({ userId }) => userId === user)).toEqual([theirs]);
     expect(results.length).toBe(3);
   });
-});
-
-describe("what others wrote of a person who is erased (contract section 24)", () => {
-  const NAMED = `Reception for ${USER}`;
-  const reasons = [
-    `${USER}, who asked, is back`,
-    `as (${USER}) says, or ${USER}`,
-    `of x${USER}, é${USER}, ${USER}.uk, no-${USER} and ${USER.replace(".com", "-com")}`,
-  ];
 
   it("an erasure puts the alias into actors' names and reasons, also of the moment before, and other words, users and applications stay", async () => {
+    const reasons = [
+      `${USER}, who asked, is back`,
+      `as (${USER}) says, or ${USER}`,
+      `of x${USER}, é${USER}, ${USER}.uk, no-${USER} and ${USER.replace(".com", "-com")}`,
+    ];
     const [{ application }, other] = [await remember(), await remember()];
     const metadata = { os: "iOS" };
     const { body } = await requestBadge(application, "colleague", { userId: "bob", metadata });
-    const step = (name: string, reason: string, actor = NAMED) =>
+    const step = (name: string, reason: string, actor = `Reception for ${USER}`) =>
       call("PATCH", `/v1/badges/${body.badgeId}/${name}`, {
         headers: { ...serverHeaders(application), actor: encodeURIComponent(actor) },
         body: { reason },
@@ -177,14 +179,12 @@ describe("what others wrote of a person who is erased (contract section 24)", ()
     const { body: others } = await asServer(other.application, "GET", "/v1/history?action=badge:suspended");
     expect(others.history).toMatchObject([{ userId: USER, reason: REASON }]);
   });
-});
 
-describe("a visitor who was invited by name only (contract section 24)", () => {
   it("a visitor invited by name only is erased with the invitation, or after a claim with the user, and another one stays", async () => {
     const application = await createApplication({ webhookUrl: "https://hooks.example/x", webhookHeldAt: 1 });
     const [pending, claimed, kept] = ["pending", "claimed", "kept"].map((who) => `${who} ${crypto.randomUUID()}`);
     const ask = async (name: string | undefined) =>
-      (await asServer(application, "POST", "/v1/invitation", { expiresAt: ahead(600), name })).body;
+      (await asServer(application, "POST", "/v1/invitation", { expiresAt: ahead(HOUR), name })).body;
     const [first, second] = [await ask(pending), await ask(claimed), await ask(kept)];
     const user = `visitor-${crypto.randomUUID()}`;
     const claim = { userId: user, invitationToken: second.id };
@@ -197,9 +197,7 @@ describe("a visitor who was invited by name only (contract section 24)", () => {
     const { body } = await asServer(application, "GET", "/v1/invitations?state=claimed");
     expect(body.invitations).toMatchObject([{ badgeId: second.badgeId, userId: expect.stringMatching(/^erased:/) }]);
   });
-});
 
-describe("the script and a person who is erased (contract section 24)", () => {
   it("commands of the script do not name a person whom they erase, or who gave them, or whom one that was given up names", async () => {
     const application = await createApplication();
     const { body } = await requestBadge(application, "phone", { userId: "bob" });
@@ -218,6 +216,29 @@ describe("the script and a person who is erased (contract section 24)", () => {
     expect(await resultOf(command)).toEqual(erased);
     expect(await tablesWith(user)).toEqual([]);
     expect(await tablesWith(other)).toContain("script_command");
+  });
+
+  it("a block outlives the erasure, and that of the alias, under a keyed digest, and is lifted by the plain ID", async () => {
+    const application = await createApplication();
+    const user = `${crypto.randomUUID()}@example.com`;
+    const path = `/v1/users/${encodeURIComponent(user)}`;
+    expect((await asServer(application, "PATCH", `${path}/block`)).status).toBe(200);
+    const { body: first } = await erase(application, user);
+    const { body } = await erase(application, String(first.userId));
+    const login = async (udid: string) => outcome(await requestBadge(application, udid, { userId: user }));
+    expect(await login("phone")).toBe("403 BLOCKED_USER");
+    expect((await asServer(application, "GET", path)).body).toEqual({ userId: user, blocked: true });
+    expect((await asServer(application, "GET", "/v1/users?state=blocked")).body.users).toMatchObject([
+      { userId: body.userId },
+    ]);
+    const stored = JSON.stringify(
+      Object.entries(await everythingStored([application])).filter(([name]) => !name.startsWith("entry")),
+    );
+    const plain = base64Url(new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(user))));
+    expect([user, plain].filter((text) => stored.includes(text))).toEqual([]);
+    expect(stored).toContain(String(body.userId));
+    expect((await asServer(application, "PATCH", `${path}/unblock`)).status).toBe(200);
+    expect(await login("phone")).toBe("201");
   });
 });
 
@@ -267,12 +288,7 @@ describe("a person who was erased, and a fault (contract sections 21 and 24)", (
     "nothing names the person after D1 is restored %s with a row that had been deleted before it",
     async (moment, status) => {
       const { application, user } = await mention();
-      await runSql(
-        `WITH RECURSIVE place (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM place WHERE n < 500)
-         INSERT INTO history (application_id, id, at, action, actor_kind, actor_name, user_id, reason)
-         SELECT ?1, 'his_' || printf('%026d', n), 1, 'user:unblocked', 'server', 'Ann', 'bob', ?2 FROM place`,
-        ...[application.id, `for ${user}`],
-      );
+      await fillHistory(application, 500, "?3", `for ${user}`);
       let snapshot: Snapshot | undefined;
       let isRestored = false;
       await aroundObjectD1(application, () => async (statements, send) => {
@@ -297,31 +313,6 @@ describe("a person who was erased, and a fault (contract sections 21 and 24)", (
   );
 });
 
-describe("a block of a person who is erased (contract section 24)", () => {
-  it("a block outlives the erasure, and that of the alias, under a keyed digest, and is lifted by the plain ID", async () => {
-    const application = await createApplication();
-    const user = `${crypto.randomUUID()}@example.com`;
-    const path = `/v1/users/${encodeURIComponent(user)}`;
-    expect((await asServer(application, "PATCH", `${path}/block`)).status).toBe(200);
-    const { body: first } = await erase(application, user);
-    const { body } = await erase(application, String(first.userId));
-    const login = async (udid: string) => outcome(await requestBadge(application, udid, { userId: user }));
-    expect(await login("phone")).toBe("403 BLOCKED_USER");
-    expect((await asServer(application, "GET", path)).body).toEqual({ userId: user, blocked: true });
-    expect((await asServer(application, "GET", "/v1/users?state=blocked")).body.users).toMatchObject([
-      { userId: body.userId },
-    ]);
-    const stored = JSON.stringify(
-      Object.entries(await everythingStored([application])).filter(([name]) => !name.startsWith("entry")),
-    );
-    const plain = base64Url(new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(user))));
-    expect([user, plain].filter((text) => stored.includes(text))).toEqual([]);
-    expect(stored).toContain(String(body.userId));
-    expect((await asServer(application, "PATCH", `${path}/unblock`)).status).toBe(200);
-    expect(await login("phone")).toBe("201");
-  });
-});
-
 describe("erasing a person whom much names (contract section 24)", () => {
   it.each([
     ["1,000 rows in which the ID is only a part of words", 1000, "s"],
@@ -329,12 +320,7 @@ describe("erasing a person whom much names (contract section 24)", () => {
   ])("a person is found behind %s", async (_, rows, ending) => {
     const application = await createApplication();
     const user = crypto.randomUUID();
-    await runSql(
-      `WITH RECURSIVE place (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM place WHERE n <= ?4)
-       INSERT INTO history (application_id, id, at, action, actor_kind, user_id, reason)
-       SELECT ?1, 'his_' || printf('%026d', n), 1, 'user:unblocked', 'server', 'bob', iif(n <= ?4, ?2, ?3) FROM place`,
-      ...[application.id, `for ${user}${ending}`, `for ${user}`, rows],
-    );
+    await fillHistory(application, rows + 1, "iif(n < ?2, ?3, ?4)", `for ${user}${ending}`, `for ${user}`);
     const { body } = await erase(application, user);
     const last = "SELECT reason FROM history WHERE application_id = ?1 AND id = ?2";
     const { results } = await runSql(last, application.id, `his_${String(rows + 1).padStart(26, "0")}`);
@@ -349,18 +335,14 @@ describe("erasing a person whom much names (contract section 24)", () => {
     const [badges, rows] = [1500, 10_001];
     const columns = { name, metadata: `{"deviceModel":"${name}"}` };
     await fillBadges(application, badges, { userId: user, columns, isTakenOver: false });
-    const places = `WITH RECURSIVE place (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM place WHERE n < ${rows})`;
     await runSql(
-      `${places} INSERT INTO webhook_event (application_id, id, event, payload, state, due_at, created_at)
+      `WITH RECURSIVE place (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM place WHERE n < ?4)
+       INSERT INTO webhook_event (application_id, id, event, payload, state, due_at, created_at)
        SELECT ?1, 'evt_' || printf('%026d', n), 'badge:created',
          json_object('data', json_object('userId', ?2, 'metadata', ?3)), 'delivered', 0, 1 FROM place`,
-      ...[application.id, user, name],
+      ...[application.id, user, name, rows],
     );
-    await runSql(
-      `${places} INSERT INTO history (application_id, id, at, action, actor_kind, user_id, reason)
-       SELECT ?1, 'his_' || printf('%026d', n), 1, 'user:unblocked', 'server', 'bob', iif(n % 10000, 'none', ?2) FROM place`,
-      ...[application.id, `for ${user}`],
-    );
+    await fillHistory(application, rows, "iif(n % 10000, 'none', ?3)", `for ${user}`);
     await takeOver(application);
     const [entries, chunks]: [number[], number[]] = [[], []];
     let other: Promise<Answer> | undefined;
@@ -399,12 +381,7 @@ describe("erasing a person whom much names (contract section 24)", () => {
     const user = crypto.randomUUID();
     await requestBadge(application, "third", { userId: user });
     // So much that the search has not ended when the call is repeated.
-    await runSql(
-      `WITH RECURSIVE place (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM place WHERE n < 10000)
-       INSERT INTO history (application_id, id, at, action, actor_kind)
-       SELECT ?1, 'his_' || printf('%026d', n), 1, 'key:rotated', 'server' FROM place`,
-      application.id,
-    );
+    await fillHistory(application, 10_000, "NULL");
     const searched = Promise.withResolvers<void>();
     await aroundObjectD1(application, () => async (statements, send) => {
       // The search begins with a look at where the first chunk of events ends.

@@ -10,7 +10,7 @@ import { type AroundTrip, aroundD1 } from "../support/d1.ts";
 import { isAbout } from "../support/faults.ts";
 import { boundHome } from "../support/home.ts";
 import { linesOf } from "../support/log-lines.ts";
-import { messagesOf } from "../support/outbox.ts";
+import { consume, DONE, messagesOf } from "../support/queue.ts";
 import { until } from "../support/until.ts";
 
 useQuietLog();
@@ -20,7 +20,6 @@ interface EnqueuedEvent {
   eventId: string;
 }
 
-/** An application with an event that is due. */
 async function dueEvent(home: number): Promise<EnqueuedEvent> {
   const { id: applicationId } = await createApplication({ home, webhookUrl: "https://hooks.example/badges" });
   const eventId = newEventId(Date.now());
@@ -36,7 +35,6 @@ async function dueEvent(home: number): Promise<EnqueuedEvent> {
 
 /** The consumer's two homes. Every webhook is answered with 204. */
 class Consumer {
-  /** IDs of the events that were sent. */
   readonly sent: string[] = [];
   readonly leases = { 1: 0, 2: 0 };
   readonly #deferred: Promise<unknown>[] = [];
@@ -74,6 +72,17 @@ async function retried(batch: MessageBatch): Promise<string[]> {
   const { retryMessages } = await getQueueResult(batch, createExecutionContext());
   return retryMessages.map(({ msgId }) => msgId);
 }
+
+// The first, so that there is no event that the tick sends.
+it("a message makes the scheduler of every home tick, and is no webhook event; another message does not (contract sections 17 and 25)", async () => {
+  const tickedAt = (home: number) =>
+    boundHome(home).d1.prepare("SELECT ticked_at FROM heartbeat WHERE id = 1").first("ticked_at");
+  for (const body of [{}, { kind: "" }]) await consume(body);
+  expect([await tickedAt(1), await tickedAt(2)]).toEqual([null, null]);
+  // As the script of any release sends it.
+  expect(await consume({ kind: "tick" })).toEqual(DONE);
+  expect([await tickedAt(1), await tickedAt(2)]).toEqual([expect.any(Number), expect.any(Number)]);
+});
 
 describe("a batch of the queue with events of several homes (contract sections 8 and 17)", () => {
   it("a batch is leased with one call in each home, and each event is recorded in its own", async () => {

@@ -1,61 +1,44 @@
-import { createExecutionContext, createMessageBatch, getQueueResult, runInDurableObject } from "cloudflare:test";
+import { runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import { type ApplicationId, newApplicationId, newRandomId } from "../../src/shared/identifiers.ts";
-import {
-  HOME_RECIPIENT,
-  type HomeCommand,
-  type HomeResult,
-  homeResult,
-  type Recipient,
-} from "../../src/shared/script-commands.ts";
-import worker from "../../src/worker/index.ts";
+import { HOME_RECIPIENT, type HomeCommand, type HomeResult, homeResult } from "../../src/shared/script-commands.ts";
 import { putCommand, resultOf } from "../allocator/support.ts";
+import { HOUR } from "../invitations/support/clock.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
 import { createApplication } from "../support/application.ts";
+import { consume, DONE } from "../support/queue.ts";
 
 const log = useQuietLog();
 
-const HOUR = 3600 * 1000;
-
 const scheduler = () => env.HOME_SCHEDULER.getByName("1");
+
+const loseRegister = () =>
+  runInDurableObject(scheduler(), (_, { storage }) => {
+    for (const table of ["registration", "register_copied"]) storage.sql.exec(`DELETE FROM ${table}`);
+  });
 
 beforeEach(async () => {
   await env.DB.batch(["number_range", "script_command"].map((table) => env.DB.prepare(`DELETE FROM ${table}`)));
-  await runInDurableObject(scheduler(), (_, state) => {
-    for (const table of ["registration", "register_copied"]) state.storage.sql.exec(`DELETE FROM ${table}`);
-  });
+  await loseRegister();
 });
 
-/** A message of the script in the webhook queue. */
-async function wakeByQueue(recipient: Recipient): Promise<void> {
-  const message = { id: newRandomId(), timestamp: new Date(), attempts: 1, body: { wake: recipient } };
-  const batch = createMessageBatch("badge-webhooks", [message]);
-  const execution = createExecutionContext();
-  await worker.queue(batch, env, execution);
-  const { outcome, retryMessages } = await getQueueResult(batch, execution);
-  expect({ outcome, retryMessages }).toEqual({ outcome: "ok", retryMessages: [] });
-}
-
-/** Puts a command for home 1's scheduler into D1, as the script does. */
-async function put(command: HomeCommand): Promise<string> {
+/** What home 1's scheduler does with a command that the script puts into D1. */
+async function carryOut(command: HomeCommand): Promise<HomeResult> {
   const id = newRandomId();
   await env.DB.prepare(
     "INSERT INTO script_command (id, recipient, command, created_at) VALUES (?1, ?2, ?3, unixepoch() * 1000)",
   )
     .bind(id, HOME_RECIPIENT, JSON.stringify({ command }))
     .run();
-  return id;
+  expect(await consume({ wake: HOME_RECIPIENT })).toEqual(DONE);
+  return homeResult.parse(await resultIn1(id));
 }
 
-async function carryOut(command: HomeCommand): Promise<HomeResult> {
-  const id = await put(command);
-  await wakeByQueue(HOME_RECIPIENT);
-  const row = await env.DB.prepare("SELECT result FROM script_command WHERE id = ?1")
-    .bind(id)
-    .first<{ result: string }>();
-  return homeResult.parse(JSON.parse(row?.result ?? "null"));
-}
+const resultIn1 = async (id: string): Promise<unknown> => {
+  const result = await env.DB.prepare("SELECT result FROM script_command WHERE id = ?1").bind(id).first("result");
+  return JSON.parse(String(result));
+};
 
 const register = (applicationId: ApplicationId, first: number | null, last = first) =>
   carryOut({ kind: "register", applicationId, range: first === null || last === null ? null : { first, last } });
@@ -112,9 +95,7 @@ describe("the register of number ranges, which home 1's scheduler keeps (contrac
   it("the register takes over D1's registrations when it has lost its storage", async () => {
     const one = newApplicationId(1);
     await register(one, 100, 199);
-    await runInDurableObject(scheduler(), (_, state) => {
-      for (const table of ["registration", "register_copied"]) state.storage.sql.exec(`DELETE FROM ${table}`);
-    });
+    await loseRegister();
     expect(await register(newApplicationId(2), 150)).toMatchObject({ kind: "taken", owner: { applicationId: one } });
   });
 
@@ -178,8 +159,7 @@ describe("the register of number ranges, which home 1's scheduler keeps (contrac
       .bind(unknown)
       .run();
     expect(await register(newApplicationId(1), 7)).toMatchObject({ kind: "registered" });
-    const row = await env.DB.prepare("SELECT result FROM script_command WHERE id = ?1").bind(unknown).first("result");
-    expect(row).toBe('{"kind":"failed"}');
+    expect(await resultIn1(unknown)).toEqual({ kind: "failed" });
     const line = { event: "command-unreadable", home: 1, command: unknown };
     expect(log.lines()).toContainEqual(expect.objectContaining(line));
   });
@@ -188,7 +168,7 @@ describe("the register of number ranges, which home 1's scheduler keeps (contrac
 it("a message of the queue has an allocator carry out its commands at once (contract section 21)", async () => {
   const application = await createApplication();
   const command = await putCommand(application, { kind: "block", userId: "ada" });
-  await wakeByQueue(application.id);
+  expect(await consume({ wake: application.id })).toEqual(DONE);
   expect(await resultOf(command)).toMatchObject({ kind: "user", userId: "ada" });
   // It is no message about a webhook event.
   expect(log.lines().filter(({ event }) => event === "malformed-message")).toEqual([]);

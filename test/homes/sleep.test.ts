@@ -38,33 +38,29 @@ function pendingTimers(): ReadonlySet<unknown> {
   return pending;
 }
 
-/** What the object goes on with when its method has returned. */
-function waitedFor(state: DurableObjectState): Promise<unknown>[] {
-  const works: Promise<unknown>[] = [];
-  vi.spyOn(state, "waitUntil").mockImplementation((work) => {
-    works.push(work);
+/** Lets the object do its work, and what it goes on with when its method has returned. */
+async function finish<T extends Rpc.DurableObjectBranded>(
+  object: DurableObjectStub<T>,
+  work: (instance: T) => Promise<void>,
+): Promise<void> {
+  await runInDurableObject(object, async (instance, state) => {
+    const works: Promise<unknown>[] = [];
+    vi.spyOn(state, "waitUntil").mockImplementation((each) => void works.push(each));
+    await work(instance);
+    await Promise.all(works);
   });
-  return works;
 }
 
 it("a home's scheduler sleeps when its tick is done: it leaves no timer, and nothing to wait for (contract section 17)", async () => {
   await issueTo(await createApplication(), "phone", "alice");
   const pending = pendingTimers();
-  await runInDurableObject(env.HOME_SCHEDULER.getByName(String(testHome())), async (scheduler, state) => {
-    const works = waitedFor(state);
-    await scheduler.tick(testHome());
-    await Promise.all(works);
-  });
+  await finish(env.HOME_SCHEDULER.getByName(String(testHome())), (instance) => instance.tick(testHome()));
   expect(pending.size).toBe(0);
 });
 
 it("an allocator sleeps when its alarm is done: it leaves no timer, and nothing to wait for (contract section 21)", async () => {
   const { application } = await withBadge();
   const pending = pendingTimers();
-  await runInDurableObject(allocatorOf(application), async (allocator, state) => {
-    const works = waitedFor(state);
-    await allocator.alarm();
-    await Promise.all(works);
-  });
+  await finish(allocatorOf(application), (allocator) => allocator.alarm());
   expect(pending.size).toBe(0);
 });

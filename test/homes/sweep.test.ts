@@ -1,58 +1,37 @@
 import { env } from "cloudflare:workers";
-import { beforeEach, describe, expect, it, vi } from "vitest";
+import { describe, expect, it } from "vitest";
 import { newApplicationId } from "../../src/shared/identifiers.ts";
-import type { AllocatorCommand } from "../../src/shared/script-commands.ts";
 import { AllocatorClient } from "../../src/worker/allocator/allocator-client.ts";
-import type { Context } from "../../src/worker/context.ts";
+import { warnIfHomeFills } from "../../src/worker/home-size.ts";
 import { homesOf } from "../../src/worker/homes.ts";
 import worker from "../../src/worker/index.ts";
 import { recordTick, type Tick } from "../../src/worker/scheduling/restores.ts";
 import { sweepHome } from "../../src/worker/scheduling/sweep.ts";
-import { compareChunk, wakeForCommands } from "../../src/worker/scheduling/wake-allocators.ts";
+import { wakeForCommands } from "../../src/worker/scheduling/wake-allocators.ts";
 import { Database } from "../../src/worker/storage/database.ts";
 import { putCommand, resultOf } from "../allocator/support.ts";
-import { claim, invite } from "../invitations/support/calls.ts";
-import { ahead, DAY } from "../invitations/support/clock.ts";
+import { useQuietLog } from "../invitations/support/log.ts";
 import { aroundAllocators } from "../support/allocator.ts";
 import { createApplication } from "../support/application.ts";
 import { contextOf, testContext } from "../support/context.ts";
-import { aroundD1 } from "../support/d1.ts";
+import { aroundD1, countedD1 } from "../support/d1.ts";
 import { LOST } from "../support/faults.ts";
 import { boundHome, homeDatabase, runSql, testHome } from "../support/home.ts";
-import { callServer } from "../support/http.ts";
-import { linesOf } from "../support/log-lines.ts";
 import { until } from "../support/until.ts";
 
-const lines = { info: vi.fn(), warn: vi.fn(), error: vi.fn() };
+const log = useQuietLog();
 
-beforeEach(() => {
-  lines.info = vi.spyOn(console, "log").mockImplementation(() => {});
-  lines.warn = vi.spyOn(console, "warn").mockImplementation(() => {});
-  lines.error = vi.spyOn(console, "error").mockImplementation(() => {});
-  for (const line of Object.values(lines)) line.mockClear();
-});
-
-const BLOCK: AllocatorCommand = { kind: "block", userId: "ada" };
-
-/** A context in which calls of some allocators never come back; those of the others are noted. */
-function hanging(applications: readonly string[]): { context: Context; called: string[] } {
-  const called: string[] = [];
-  const namespace = aroundAllocators((_, send, id) => {
-    if (applications.includes(id)) return new Promise(() => {});
-    called.push(id);
-    return send();
-  });
-  return { context: testContext({ allocator: new AllocatorClient(namespace, boundHome()) }).context, called };
-}
-
-const homeScheduler = (home = testHome()) => env.HOME_SCHEDULER.getByName(String(home));
+const linesAbout = (event: string) => log.lines().filter((line) => line.event === event);
 
 describe("a home's scheduler (contract sections 17 and 21)", () => {
   it("an allocator that hangs delays no other application's commands", async () => {
     const applications = await Promise.all(Array.from({ length: 6 }, () => createApplication()));
-    const commands = await Promise.all(applications.map((application) => putCommand(application, BLOCK)));
-    const stuck = applications.slice(0, 2).map(({ id }) => id);
-    void wakeForCommands(hanging(stuck).context);
+    const block = { kind: "block", userId: "ada" } as const;
+    const commands = await Promise.all(applications.map((application) => putCommand(application, block)));
+    const stuck = applications.slice(0, 2).map(({ id }) => String(id));
+    const namespace = aroundAllocators((_, send, id) => (stuck.includes(id) ? new Promise(() => {}) : send()));
+    const hanging = testContext({ allocator: new AllocatorClient(namespace, boundHome()) });
+    void wakeForCommands(hanging.context);
     await until(async () => {
       for (const id of commands.slice(2)) expect(await resultOf(id)).toMatchObject({ kind: "user" });
     });
@@ -69,7 +48,7 @@ describe("a home's scheduler (contract sections 17 and 21)", () => {
       JSON.stringify(ids),
     );
     const called: string[] = [];
-    let [queries, running, most] = [0, 0, 0];
+    let [running, most] = [0, 0];
     const wake = async (id: string) => {
       called.push(id);
       most = Math.max(most, ++running);
@@ -77,28 +56,24 @@ describe("a home's scheduler (contract sections 17 and 21)", () => {
       running--;
     };
     const namespace = new Proxy(env.ALLOCATOR, { get: () => () => ({ wake }) });
-    const d1 = aroundD1(homeDatabase(), (_, send) => {
-      queries++;
-      return send();
-    });
+    const counted = countedD1(homeDatabase());
     const allocator = new AllocatorClient(namespace, boundHome());
-    await wakeForCommands(testContext({ allocator, db: new Database(d1) }).context);
+    await wakeForCommands(testContext({ allocator, db: new Database(counted.d1) }).context);
     await runSql("DELETE FROM script_command");
     expect(called.toSorted()).toEqual(ids.toSorted());
-    expect([queries, most]).toEqual([2, 100]);
+    expect([counted.trips, most]).toEqual([2, 100]);
   });
 
   it("a sweep is logged with what it did, and not at all if there was nothing to do (docs/operations.md)", async () => {
     const sweepNow = () => sweepHome(testContext().context, { get: () => null, set: () => {} });
-    const logged = () => linesOf(lines.info).filter(({ event }) => event === "sweep");
     await sweepNow();
-    lines.info.mockClear();
+    const before = linesAbout("sweep").length;
     await sweepNow();
-    expect(logged()).toEqual([]);
+    expect(linesAbout("sweep")).toHaveLength(before);
     await runSql("INSERT INTO script_command (id, recipient, command, created_at) VALUES ('old', 'home', '{}', 0)");
     await sweepNow();
     const counts = { commandsDeleted: 1, eventsDeleted: 0, eventsEnqueued: 0, valuesUnreadable: 0 };
-    expect(logged()).toMatchObject([{ home: testHome(), ...counts, isFinished: true }]);
+    expect(linesAbout("sweep").slice(before)).toMatchObject([{ home: testHome(), ...counts, isFinished: true }]);
   });
 
   it("cron calls the schedulers of all homes concurrently", async () => {
@@ -120,20 +95,9 @@ describe("a home's scheduler (contract sections 17 and 21)", () => {
     const down = aroundD1(homeDatabase(), () => Promise.reject(new Error("D1_ERROR: no such table: SQLITE_ERROR")));
     const other = 3 - testHome();
     await sweepHome({ ...contextOf(other), db: new Database(down) }, { get: () => null, set: () => {} });
-    const failed = linesOf(lines.error).filter(({ event }) => event === "sweep-task-failed");
+    const failed = linesAbout("sweep-task-failed");
     expect(new Set(failed.map(({ home }) => home))).toEqual(new Set([other]));
     expect(failed.length).toBeGreaterThan(3);
-  });
-
-  it("each tick has the script's commands carried out, also one whose wake-up was lost", async () => {
-    const application = await createApplication();
-    const { token, number } = await invite(application, ahead(DAY));
-    expect((await claim(application, "phone", "ada", token)).status).toBe(201);
-    const command = await putCommand(application, { kind: "suspend", number });
-    await homeScheduler().tick(testHome());
-    const badge = await callServer(application, "GET", `/v1/badges/${number}`);
-    expect(badge.body).toMatchObject({ state: "suspended" });
-    expect(await resultOf(command)).toMatchObject({ kind: "badge" });
   });
 });
 
@@ -160,30 +124,22 @@ describe("a restore of D1 (contract section 21)", () => {
     expect((await tick({ tickedAt: tickedAt + 90_001 })).compareAfter).toBe("");
     // D1 may have been restored to a later state: a restore was undone.
     expect((await tick({ sequence: sequence - 1 })).compareAfter).toBe("");
-    expect(linesOf(lines.warn)).toEqual([]);
+    expect(linesAbout("restore-noticed")).toEqual([]);
     expect((await tick({ sequence: 2 * sequence })).compareAfter).toBe("");
-    expect(linesOf(lines.warn)).toMatchObject([{ event: "restore-noticed", home: testHome() }]);
+    expect(linesAbout("restore-noticed")).toMatchObject([{ level: "warn", home: testHome() }]);
   });
 
-  it("a restore by one beat is assumed when the response of the next beat was lost, which makes up for it", async () => {
+  it.each([
+    ["the response of the next beat was lost", true],
+    ["D1 carries out the next beat twice", false],
+  ])("a restore by one beat is noticed when %s, which makes up for it", async (_, isLost) => {
     const { context } = testContext();
     const { sequence } = await recordTick(context, undefined);
-    let losses = 1;
+    let beats = 0;
     const d1 = aroundD1(homeDatabase(), async (_, send) => {
       const response = await send();
-      if (losses-- > 0) throw LOST;
-      return response;
-    });
-    const known = { sequence: sequence + 1, tickedAt: Date.now(), compareAfter: null };
-    const tick = await recordTick({ ...context, db: new Database(d1) }, known);
-    expect(tick.compareAfter).toBe("");
-  });
-
-  it("a restore by one beat is noticed when D1 carries out the next beat twice, which makes up for it", async () => {
-    const { context } = testContext();
-    const { sequence } = await recordTick(context, undefined);
-    const d1 = aroundD1(homeDatabase(), async (_, send) => {
-      await send();
+      if (++beats > 1) return response;
+      if (isLost) throw LOST;
       return send();
     });
     const known = { sequence: sequence + 1, tickedAt: Date.now(), compareAfter: null };
@@ -206,16 +162,53 @@ describe("a restore of D1 (contract section 21)", () => {
     await late?.();
     expect((await recordTick(context, second)).compareAfter).toBe("");
   });
+});
 
-  it("after a restore every allocator of the home compares itself, whichever of them hangs", async () => {
-    const applications = await Promise.all(Array.from({ length: 5 }, () => createApplication()));
-    const ids = applications.map(({ id }) => id);
-    const [stuck] = ids;
-    const { context, called } = hanging(stuck ? [stuck] : []);
-    void compareChunk(context, "");
-    await until(() => expect(called).toEqual(expect.arrayContaining(ids.slice(1))));
-    const all = hanging([]);
-    expect((await compareChunk(all.context, "")).next).toBeNull();
-    expect(all.called).toEqual(expect.arrayContaining(ids));
+/** The home's D1, as if it had so many bytes. */
+function d1Of(bytes: number): D1Database {
+  return new Proxy(homeDatabase(), {
+    get: (target, name) =>
+      name === "prepare"
+        ? (sql: string) => ({
+            run: async () => ({ ...(await target.prepare(sql).run()), meta: { size_after: bytes } }),
+          })
+        : Reflect.get(target, name),
+  });
+}
+
+const linesOf = (number: number) => log.lines().filter(({ home }) => home === number);
+
+describe("a home's D1 that fills up (contract section 17)", () => {
+  it("a home's D1 with 70 % of the 10 GB is logged", async () => {
+    for (const bytes of [1, 6_999_999_999]) await warnIfHomeFills({ number: 7, d1: d1Of(bytes) });
+    expect(linesOf(7)).toEqual([]);
+    for (const bytes of [7_000_000_000, 9_999_999_999]) await warnIfHomeFills({ number: 7, d1: d1Of(bytes) });
+    const line = { level: "warn", event: "home-fills-up", home: 7 };
+    expect(linesOf(7)).toMatchObject([
+      { ...line, usedPercent: 70 },
+      { ...line, usedPercent: 99 },
+    ]);
+  });
+
+  it("a home's D1 is measured once an hour, by the first tick", async () => {
+    const hour = Date.UTC(2031, 0, 1, 5);
+    const isMeasured = async (scheduledTime: number) => {
+      const fills = () => linesOf(1).filter(({ event }) => event === "home-fills-up").length;
+      const before = fills();
+      await worker.scheduled({ scheduledTime, cron: "* * * * *", noRetry() {} }, { ...env, DB: d1Of(8_000_000_000) });
+      return fills() > before;
+    };
+    for (const time of [hour, hour + 59_999]) expect(await isMeasured(time)).toBe(true);
+    for (const time of [hour - 1, hour + 60_000]) expect(await isMeasured(time)).toBe(false);
+  });
+
+  it("a home's D1 that cannot be measured stops nothing else", async () => {
+    const d1 = new Proxy(homeDatabase(), {
+      get() {
+        throw new Error("down");
+      },
+    });
+    await warnIfHomeFills({ number: 7, d1 });
+    expect(linesOf(7)).toMatchObject([{ level: "warn", event: "home-not-measured", home: 7 }]);
   });
 });

@@ -3,7 +3,7 @@ import { newApplicationId, newApplicationSecret } from "../../src/shared/identif
 import { newAddress } from "../support/address.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { callWith, countedLimit, UNLIMITED } from "../support/bindings.ts";
-import { aroundD1 } from "../support/d1.ts";
+import { countedD1 } from "../support/d1.ts";
 import { byEffort } from "../support/effort.ts";
 import { bindDatabase, homeDatabase, runSql, testHome } from "../support/home.ts";
 import type { Answer } from "../support/http.ts";
@@ -11,7 +11,6 @@ import { inParallel, outcome, tally, times } from "./support/draft.ts";
 
 const REFUSALS_A_MINUTE = 120;
 const LIMITED = "429 RATE_LIMITED";
-/** How often somebody guesses. */
 const GUESSES = byEffort(150, 2000);
 
 beforeEach(() => {
@@ -28,13 +27,9 @@ let minute = Date.UTC(2031, 0, 1);
 
 /** A client of one address, whose round trips to D1 are counted. */
 function clientAt(address: string, limit: RateLimit = UNLIMITED) {
-  let d1RoundTrips = 0;
-  const around = <Result>(_: unknown, send: () => Promise<Result>) => {
-    d1RoundTrips++;
-    return send();
-  };
+  const counted = countedD1(homeDatabase());
   const limits = { DEVICE_LIMIT: UNLIMITED, CLIENT_IP_LIMIT: UNLIMITED, REFUSED_CALL_LIMIT: limit };
-  const bindings = { ...limits, ...bindDatabase(aroundD1(homeDatabase(), around)) };
+  const bindings = { ...limits, ...bindDatabase(counted.d1) };
   const call = (method: string, path: string, own: Record<string, string>, body?: unknown): Promise<Answer> => {
     const headers = { ...own, "cf-connecting-ip": address };
     const request = new Request(`https://badges.example${path}`, { method, headers, body: JSON.stringify(body) });
@@ -42,7 +37,7 @@ function clientAt(address: string, limit: RateLimit = UNLIMITED) {
   };
   return {
     call,
-    d1RoundTrips: () => d1RoundTrips,
+    d1RoundTrips: () => counted.trips,
     login: (applicationid: string) =>
       call("POST", "/v1/badge", { applicationid, udid: "phone" }, { userId: "user" }).then(outcome),
     list: (applicationid: string, applicationsecret: string) =>
@@ -202,20 +197,18 @@ describe("doors and phones behind an address that guesses (contract section 7)",
   });
 });
 
-describe("what is refused again is not looked up again (contract section 7)", () => {
-  it.each<[string, object, (client: Client, known: TestApplication, made: string) => Promise<string>]>([
-    ["an unknown application ID", {}, (client, _, made) => client.login(made)],
-    ["a wrong secret", {}, (client, { id }, made) => client.list(id, made)],
-    ["a disabled application", { disabledAt: 1 }, (client, { id }) => client.login(id)],
-    ["a missing secret", { requireSecret: true }, (client, { id }) => client.invite({ applicationid: id })],
-  ])("%s", async (_, columns, send) => {
-    const application = await createApplication(columns);
-    const client = clientAt(newAddress());
-    const made = newId();
-    const first = await send(client, application, made);
-    expect(first).toMatch(/^401 /);
-    const before = client.d1RoundTrips();
-    for (const _time of times(20)) expect(await send(client, application, made)).toBe(first);
-    expect(client.d1RoundTrips()).toBe(before);
-  });
+it.each<[string, object, (client: Client, known: TestApplication, made: string) => Promise<string>]>([
+  ["an unknown application ID", {}, (client, _, made) => client.login(made)],
+  ["a wrong secret", {}, (client, { id }, made) => client.list(id, made)],
+  ["a disabled application", { disabledAt: 1 }, (client, { id }) => client.login(id)],
+  ["a missing secret", { requireSecret: true }, (client, { id }) => client.invite({ applicationid: id })],
+])("%s that is refused again is not looked up again (contract section 7)", async (_, columns, send) => {
+  const application = await createApplication(columns);
+  const client = clientAt(newAddress());
+  const made = newId();
+  const first = await send(client, application, made);
+  expect(first).toMatch(/^401 /);
+  const before = client.d1RoundTrips();
+  for (const _time of times(20)) expect(await send(client, application, made)).toBe(first);
+  expect(client.d1RoundTrips()).toBe(before);
 });

@@ -1,11 +1,13 @@
 import { drizzle } from "drizzle-orm/d1";
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { z } from "zod";
 import { makeSigningKey } from "../../src/shared/credentials.ts";
 import { signingKey } from "../../src/shared/schema.ts";
 import { ApplicationCache } from "../../src/worker/applications/application-cache.ts";
 import { readKeySet } from "../../src/worker/applications/key-set.ts";
 import { Database } from "../../src/worker/storage/database.ts";
+import { moveClock, SECOND, useStandingClock } from "../invitations/support/clock.ts";
+import { useQuietLog } from "../invitations/support/log.ts";
 import { newAddress } from "../support/address.ts";
 import { createApplication, type TestApplication, testSealer } from "../support/application.ts";
 import { testContext } from "../support/context.ts";
@@ -15,17 +17,9 @@ import { call } from "../support/http.ts";
 
 const ORIGIN = "https://badges.example";
 
-beforeEach(() => {
-  for (const level of ["log", "warn"] as const) vi.spyOn(console, level).mockImplementation(() => {});
-});
-
-afterEach(() => {
-  vi.restoreAllMocks();
-  vi.useRealTimers();
-});
-
-/** Of the clock: what the service waits for has all the time it needs. */
-const passSeconds = (seconds: number) => vi.setSystemTime(Date.now() + seconds * 1000);
+useQuietLog();
+// What the service waits for has all the time it needs.
+useStandingClock();
 
 const keySet = z.object({ keys: z.array(z.object({ kid: z.string() })) });
 
@@ -65,33 +59,25 @@ async function addKey({ id: applicationId }: TestApplication): Promise<string> {
 }
 
 describe("a key set comes from the data centre's cache (contract section 16)", () => {
-  it("a key set comes from the data centre's cache without asking D1, also for an isolate that has just started", async () => {
+  it("for most of a second, an isolate that has loaded the application asks neither D1 nor the cache, and one that has just started the cache alone; then a new key is in the key set (contract section 10)", async () => {
     const application = await createApplication();
-    const kids = await newIsolate().read(application);
-    passSeconds(0.9);
-    const other = newIsolate();
-    expect(await other.read(application)).toEqual(kids);
-    expect(other.trips()).toBe(0);
-  });
-
-  it("an isolate that has loaded the application asks neither D1 nor the cache for most of a second, and a new key is in the key set after it (contract section 10)", async () => {
-    const application = await createApplication();
-    passSeconds(0);
     const reader = newIsolate();
     const kids = await reader.read(application);
     const kid = await addKey(application);
     const asked = vi.spyOn(caches.default, "match");
-    passSeconds(0.9);
+    moveClock(0.9 * SECOND);
     expect(await reader.read(application)).toEqual(kids);
     expect([reader.trips(), asked.mock.calls]).toEqual([1, []]);
-    passSeconds(0.1);
+    const other = newIsolate();
+    expect([await other.read(application), other.trips()]).toEqual([kids, 0]);
+    moveClock(0.1 * SECOND);
     for (const isolate of [newIsolate(), reader]) expect(await isolate.read(application)).toContain(kid);
   });
 
   it("a key set is as old as its read: one that D1 took its time for is made again sooner", async () => {
     const application = await createApplication();
-    await newIsolate(() => passSeconds(0.6)).read(application);
-    passSeconds(0.5);
+    await newIsolate(() => moveClock(0.6 * SECOND)).read(application);
+    moveClock(0.5 * SECOND);
     const other = newIsolate();
     await other.read(application);
     expect(other.trips()).toBe(1);

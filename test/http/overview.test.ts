@@ -1,12 +1,9 @@
 import { env } from "cloudflare:workers";
 import { describe, expect, it, vi } from "vitest";
-import { statistics } from "../../src/shared/statistics-response.ts";
-import { setEnd, takeStep } from "../badges/life-support.ts";
 import { claim, invite, revoke } from "../invitations/support/calls.ts";
 import { ahead, DAY, HOUR, MINUTE, moveClock, useStandingClock } from "../invitations/support/clock.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
 import { RECORDED_EVENTS } from "../invitations/support/storage.ts";
-import { ring } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { runSql } from "../support/home.ts";
 import { callServer, requestBadge } from "../support/http.ts";
@@ -19,17 +16,10 @@ useQuietLog();
 useStandingClock();
 const receiver = useReceivers();
 
-/** The body of a granted call. */
 async function read(application: TestApplication, path: string): Promise<Record<string, unknown>> {
   const { status, body } = await callServer(application, "GET", path);
   expect(status, JSON.stringify(body)).toBe(200);
   return body;
-}
-
-async function issue(application: TestApplication, udid: string, os?: string): Promise<string> {
-  const { status, body } = await requestBadge(application, udid, { userId: udid, ...(os && { metadata: { os } }) });
-  expect(status).toBe(201);
-  return String(body.badgeId);
 }
 
 describe("GET /v1/application (contract section 19)", () => {
@@ -111,53 +101,40 @@ describe("POST /v1/events/{id}/replay (contract section 19)", () => {
   });
 });
 
-describe("GET /v1/stats (contract section 19)", () => {
-  const stats = async (application: TestApplication) => statistics.parse(await read(application, "/v1/stats"));
-
-  it("GET /v1/stats counts badges, invitations and deliveries, exact at once", async () => {
-    const application = await createApplication({ ...RECORDED_EVENTS, size: 100, reuseAfterSeconds: 60 });
-    expect(await stats(application)).toMatchObject({ asOf: ahead(0), numbers: { issued: 0, used: 0 } });
-    const first = await issue(application, "one", "iOS");
-    expect(await stats(application)).toMatchObject({ asOf: ahead(0), numbers: { issued: 1 } });
-    moveClock(DAY);
-    const [second, third] = [await issue(application, "two", "iOS"), await issue(application, "three", "Android")];
-    await issue(application, "four");
-    expect((await takeStep(application, first, "suspend")).status).toBe(200);
-    expect((await takeStep(application, second, "revoke")).status).toBe(200);
-    expect((await setEnd(application, third, ahead(MINUTE))).status).toBe(200);
-    await invite(application, ahead(2 * HOUR));
-    expect((await revoke(application, (await invite(application, ahead(2 * HOUR))).token)).status).toBe(200);
-    // The second number takes the place of the first.
-    for (let count = 0; count < 2; count++) {
-      const { token } = await invite(application, ahead(2 * HOUR));
-      expect((await claim(application, "five", "five", token)).status).toBe(201);
-    }
-    moveClock(MINUTE);
-    await ring(application);
-    const found = await stats(application);
-    expect(found).toMatchObject({
-      applicationId: application.id,
-      name: "Test",
-      numbers: { size: 100, issued: 5, reserved: 1, retired: 1, left: 93, used: 7, usedPercent: 7 },
-      badges: {
-        os: {
-          values: [
-            { value: null, badges: 2 },
-            { value: "iOS", badges: 2 },
-            { value: "Android", badges: 1 },
-          ],
-        },
-        deviceModel: { values: [{ value: null, badges: 5 }], others: 0 },
+// Days, states and frequent values of badges: test/storage/statistics.test.ts.
+it("GET /v1/stats counts badges, invitations and deliveries, exact at once (contract section 19)", async () => {
+  const application = await createApplication({ ...RECORDED_EVENTS, size: 100, reuseAfterSeconds: 60 });
+  expect(await read(application, "/v1/stats")).toMatchObject({ asOf: ahead(0), numbers: { issued: 0, used: 0 } });
+  for (const [udid, os] of [["one", "iOS"], ["two", "iOS"], ["three", "Android"], ["four"]] as const) {
+    const metadata = os && { os };
+    expect((await requestBadge(application, udid, { userId: udid, metadata })).status).toBe(201);
+  }
+  expect(await read(application, "/v1/stats")).toMatchObject({ asOf: ahead(0), numbers: { issued: 4 } });
+  await invite(application, ahead(2 * HOUR));
+  expect((await revoke(application, (await invite(application, ahead(2 * HOUR))).token)).status).toBe(200);
+  // The second number takes the place of the first.
+  for (let count = 0; count < 2; count++) {
+    const { token } = await invite(application, ahead(2 * HOUR));
+    expect((await claim(application, "five", "five", token)).status).toBe(201);
+  }
+  moveClock(MINUTE);
+  expect(await read(application, "/v1/stats")).toMatchObject({
+    applicationId: application.id,
+    name: "Test",
+    numbers: { size: 100, issued: 5, reserved: 1, retired: 1, left: 93, used: 7, usedPercent: 7 },
+    badges: {
+      os: {
+        values: [
+          { value: null, badges: 2 },
+          { value: "iOS", badges: 2 },
+          { value: "Android", badges: 1 },
+        ],
       },
-      invitations: { pending: 1, claimed: 2, revoked: 1, expired: 0 },
-      badgesByState: { active: 2, suspended: 1, revoked: 1, expired: 1, replaced: 1 },
-      deliveries: [{ state: "held", outcome: null, events: 6 }],
-      asOf: ahead(0),
-    });
-    expect(found.badgesPerDay).toHaveLength(90);
-    expect(found.badgesPerDay.at(-1)?.day).toBe(ahead(0).slice(0, 10));
-    expect(found.badgesPerDay[0]?.day).toBe(ahead(-89 * DAY).slice(0, 10));
-    expect(found.badgesPerDay.reduce((sum, { badges }) => sum + badges, 0)).toBe(6);
-    expect(found.badgesPerDay.find(({ day }) => day === ahead(-DAY - MINUTE).slice(0, 10))?.badges).toBeGreaterThan(0);
+      deviceModel: { values: [{ value: null, badges: 5 }], others: 0 },
+    },
+    invitations: { pending: 1, claimed: 2, revoked: 1, expired: 0 },
+    badgesByState: { active: 5, suspended: 0, revoked: 0, expired: 0, replaced: 1 },
+    deliveries: [{ state: "held", outcome: null, events: 6 }],
+    asOf: ahead(0),
   });
 });

@@ -1,54 +1,48 @@
 import { decodeJwt } from "jose";
-import { describe, expect, it, vi } from "vitest";
-import { Allocator } from "../../src/worker/allocator/allocator.ts";
-import { ENTRY } from "../allocator/support.ts";
+import { describe, expect, it } from "vitest";
+import { signOn } from "../badges/life-support.ts";
 import { inParallel, requestQuietly } from "../badges/support.ts";
-import { aroundObjectD1 } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
-import { isAbout } from "../support/faults.ts";
-import { requestBadge, sign } from "../support/http.ts";
-import { until } from "../support/until.ts";
+import { requestBadge } from "../support/http.ts";
 import { claim, invite, listedNumbers, outcome } from "./support/calls.ts";
 import { HOUR, moveClock, useStandingClock } from "./support/clock.ts";
 import { useQuietLog } from "./support/log.ts";
-import { RECORDED_EVENTS, readPayload, readRows, rowsInSync } from "./support/storage.ts";
+import { RECORDED_EVENTS, rowsInSync } from "./support/storage.ts";
 
 useQuietLog();
 useStandingClock();
 
-describe("presenting an invitation token (contract section 2)", () => {
-  it("presenting a token gets 201 with the reserved number first, then always 200 with the same number", async () => {
-    const application = await createApplication();
-    const { token, number } = await invite(application);
-    // A refused request consumes nothing.
-    for (const body of [{ userId: "alice", metadata: { os: 1 } }, {}, { userId: "a".repeat(256) }]) {
-      expect((await requestBadge(application, "device", { ...body, invitationToken: token })).status).toBe(422);
-    }
-    const first = await claim(application, "device", "alice", token);
-    expect(first).toMatchObject({ status: 201 });
-    expect(first.body).toEqual({ badgeId: String(number), publicKey: expect.any(String) });
-    const again = await claim(application, "device", "alice", token);
-    expect(again).toMatchObject({ status: 200, body: { badgeId: String(number) } });
-    expect(again.body).not.toHaveProperty("publicKey");
-    moveClock(2 * HOUR);
-    expect(await claim(application, "device", "alice", token)).toMatchObject({ status: 200, body: again.body });
-    // A token that is null, empty or blank counts as none.
-    for (const none of [null, "", "  "]) {
-      expect(await claim(application, "device", "alice", none)).toMatchObject({ status: 200, body: again.body });
-    }
-    expect(await listedNumbers(application)).toEqual([number]);
-  });
+it("presenting an invitation token gets 201 with the reserved number first, then always 200 with the same number (contract section 2)", async () => {
+  const application = await createApplication();
+  const { token, number } = await invite(application);
+  // A refused request consumes nothing.
+  for (const body of [{ userId: "alice", metadata: { os: 1 } }, {}, { userId: "a".repeat(256) }]) {
+    expect((await requestBadge(application, "device", { ...body, invitationToken: token })).status).toBe(422);
+  }
+  const first = await claim(application, "device", "alice", token);
+  expect(first).toMatchObject({ status: 201 });
+  expect(first.body).toEqual({ badgeId: String(number), publicKey: expect.any(String) });
+  const again = await claim(application, "device", "alice", token);
+  expect(again).toMatchObject({ status: 200, body: { badgeId: String(number) } });
+  expect(again.body).not.toHaveProperty("publicKey");
+  moveClock(2 * HOUR);
+  expect(await claim(application, "device", "alice", token)).toMatchObject({ status: 200, body: again.body });
+  // A token that is null, empty or blank counts as none.
+  for (const none of [null, "", "  "]) {
+    expect(await claim(application, "device", "alice", none)).toMatchObject({ status: 200, body: again.body });
+  }
+  expect(await listedNumbers(application)).toEqual([number]);
 });
 
 describe("a claim by a user device that has a badge (contract section 2)", () => {
   async function signedNumber(application: TestApplication, udid: string): Promise<unknown> {
-    const { body } = await sign(application, udid, { base64: "aGVsbG8=" });
+    const { body } = await signOn(application, udid);
     return Number(decodeJwt(String(body.signature)).sub);
   }
 
   it("a claim replaces the old number with the invitation's and retires it permanently", async () => {
     const size = 5;
-    const application = await createApplication({ size, ...RECORDED_EVENTS });
+    const application = await createApplication({ size });
     const old = Number((await requestBadge(application, "device", { userId: "alice" })).body.badgeId);
     const { token, number } = await invite(application);
     expect(await signedNumber(application, "device")).toBe(old);
@@ -56,21 +50,6 @@ describe("a claim by a user device that has a badge (contract section 2)", () =>
 
     expect(await listedNumbers(application)).toEqual([number]);
     expect(await signedNumber(application, "device")).toBe(number);
-    const { badges, events } = await readRows(application);
-    expect(badges.find((row) => row.number === old)).toMatchObject({
-      ordinal: 1,
-      state: "replaced",
-      endedAt: Date.now(),
-      supersededAt: Date.now(),
-    });
-    expect(events).toHaveLength(2);
-    expect(events.map(readPayload).map(({ data }) => data)).toEqual(
-      expect.arrayContaining([
-        { id: String(old), userId: "alice" },
-        { id: String(number), userId: "alice", invitationId: token, replacedBadgeId: String(old) },
-      ]),
-    );
-
     const issued: number[] = [];
     const second = await invite(application);
     for (let device = 3; device < size; device++) {
@@ -88,48 +67,35 @@ describe("a claim by a user device that has a badge (contract section 2)", () =>
   });
 });
 
-describe("claims at one moment (contract section 5)", () => {
-  it("claims at one moment are written in one batch: each invitation's number goes to one device, the others get CLAIMED_INVITATION, and each badge that a further claim replaces is in its event", async () => {
-    const application = await createApplication(RECORDED_EVENTS);
-    const old = await requestQuietly(application, "twice", { userId: "guest" });
-    const [one, two, shared, repeated, next, last] = await inParallel(6, () => invite(application));
-    const claims = [
-      ...[["phone 1", one] as const, ["phone 2", two] as const],
-      ...["a", "b", "c"].map((udid) => [udid, shared] as const),
-      ...[1, 2].map(() => ["repeating", repeated] as const),
-      ...[["twice", next] as const, ["twice", last] as const],
-    ];
-    const call = vi.spyOn(Allocator.prototype, "call");
-    let writes = 0;
-    await aroundObjectD1(application, () => async (statements, send) => {
-      if (isAbout(statements, ENTRY)) writes++;
-      // All claims wait for the first call's write.
-      while (writes === 1 && call.mock.calls.length <= claims.length) await scheduler.wait(1);
-      return send();
-    });
-    const first = requestQuietly(application, "first", { userId: "first" });
-    await until(() => expect(writes).toBe(1));
-    const answers = await inParallel(claims.length, (place) => {
-      const [udid = "", invitation] = claims[place] ?? [];
-      return requestQuietly(application, udid, { userId: "guest", invitationToken: invitation?.token });
-    });
-    expect([(await first).status, writes]).toEqual([201, 2]);
-    const outcomes = answers.map(outcome);
-    const conflict = "409 CLAIMED_INVITATION";
-    expect([...outcomes.slice(0, 2), ...outcomes.slice(7)]).toEqual(["201", "201", "201", "201"]);
-    expect(outcomes.slice(2, 5).toSorted()).toEqual(["201", conflict, conflict]);
-    expect(outcomes.slice(5, 7).toSorted()).toEqual(["200", "201"]);
-    for (const [place, { status, body }] of answers.entries()) {
-      if (status < 300) expect(body.badgeId).toBe(String(claims[place]?.[1]?.number));
-    }
-    const { badges, events } = await rowsInSync(application);
-    const made = events.map((event) => readPayload(event).data).filter(({ invitationId }) => invitationId);
-    expect(made.map(({ invitationId }) => invitationId).toSorted()).toEqual(
-      [one, two, shared, repeated, next, last].map((invitation) => invitation?.token).toSorted(),
-    );
-    const replaced = badges.filter(({ supersededAt }) => supersededAt !== null).map(({ number }) => String(number));
-    expect(replaced).toHaveLength(2);
-    expect(replaced).toContain(old.body.badgeId);
-    expect(made.flatMap(({ replacedBadgeId }) => replacedBadgeId ?? []).toSorted()).toEqual(replaced.toSorted());
+it("of claims at one moment, each invitation's number goes to one device, the others get CLAIMED_INVITATION, and each badge that a further claim replaces is in its event (contract section 5)", async () => {
+  const application = await createApplication(RECORDED_EVENTS);
+  const old = await requestQuietly(application, "twice", { userId: "guest" });
+  const invitations = await inParallel(4, () => invite(application));
+  const [shared, repeated, next, last] = invitations;
+  const claims = [
+    ...["a", "b", "c"].map((udid) => [udid, shared] as const),
+    ...[1, 2].map(() => ["repeating", repeated] as const),
+    ...[["twice", next] as const, ["twice", last] as const],
+  ];
+  const answers = await inParallel(claims.length, (place) => {
+    const [udid = "", invitation] = claims[place] ?? [];
+    return requestQuietly(application, udid, { userId: "guest", invitationToken: invitation?.token });
   });
+  const outcomes = answers.map(outcome);
+  const conflict = "409 CLAIMED_INVITATION";
+  expect(outcomes.slice(0, 3).toSorted()).toEqual(["201", conflict, conflict]);
+  expect(outcomes.slice(3, 5).toSorted()).toEqual(["200", "201"]);
+  expect(outcomes.slice(5)).toEqual(["201", "201"]);
+  for (const [place, { status, body }] of answers.entries()) {
+    if (status < 300) expect(body.badgeId).toBe(String(claims[place]?.[1]?.number));
+  }
+  const { badges, events } = await rowsInSync(application);
+  const made = events.map(({ payload }) => JSON.parse(payload).data).filter(({ invitationId }) => invitationId);
+  expect(made.map(({ invitationId }) => invitationId).toSorted()).toEqual(
+    invitations.map(({ token }) => token).toSorted(),
+  );
+  const replaced = badges.filter(({ supersededAt }) => supersededAt !== null).map(({ number }) => String(number));
+  expect(replaced).toHaveLength(2);
+  expect(replaced).toContain(old.body.badgeId);
+  expect(made.flatMap(({ replacedBadgeId }) => replacedBadgeId ?? []).toSorted()).toEqual(replaced.toSorted());
 });

@@ -60,11 +60,7 @@ describe("GET /v1/invitation (contract section 27)", () => {
   it("GET /v1/invitation has the times of the pass after the visit was moved, and those that were sent before", async () => {
     const application = await createApplication();
     const times = { badgeStartsAt: ahead(HOUR).replace("Z", "+00:00"), badgeExpiresAt: ahead(2 * HOUR) };
-    const { body } = await requestInvitation(
-      application,
-      { expiresAt: ahead(HOUR), ...times },
-      serverHeaders(application),
-    );
+    const { body } = await requestInvitation(application, { expiresAt: ahead(HOUR), ...times });
     const described = async () => (await describeIt(application, String(body.id))).body;
     const { body: badge } = await claim(application, "phone", "visitor", body.id);
     expect(await described()).toMatchObject(times);
@@ -92,22 +88,13 @@ describe("GET /v1/invitation (contract section 27)", () => {
   });
 });
 
-describe("the link of an invitation (contract section 27)", () => {
-  const own = { applicationId: "app_1", own: "https://app.example.com/{token}" };
-  const none = { applicationId: "app_1", own: null };
-  const publicUrl = "https://badges.example.com";
-
-  it.each([
-    [
-      "is the page for visitors, with the token behind # alone",
-      none,
-      { publicUrl, hasPass: true },
-      `${publicUrl}/pass#app_1/{token}`,
-    ],
-    ["is the administrator's, if there is one", own, { publicUrl, hasPass: true }, own.own],
-    ["is none without PUBLIC_URL", none, { publicUrl: null, hasPass: true }, null],
-    ["is none where the page is removed", none, { publicUrl, hasPass: false }, null],
-  ])("%s", (_, application, deployment, expected) => {
-    expect(invitationLinkOf(application, deployment)).toBe(expected);
-  });
+// The page's link, and the administrator's: test/http/overview.test.ts.
+it("an invitation has no link without PUBLIC_URL, or where the page for visitors is removed (contract section 27)", () => {
+  const [application, publicUrl] = [{ applicationId: "app_1", own: null }, "https://badges.example.com"];
+  for (const deployment of [
+    { publicUrl: null, hasPass: true },
+    { publicUrl, hasPass: false },
+  ]) {
+    expect(invitationLinkOf(application, deployment)).toBeNull();
+  }
 });

@@ -91,25 +91,23 @@ describe("Idempotency-Key of POST /v1/invitation (contract section 12)", () => {
   });
 });
 
-describe("revoking an invitation by its number (contract sections 5 and 12)", () => {
-  it("an invitation is revoked by its number with the secret alone, while the number is reserved; `id` of the response is the number", async () => {
-    const [application, other] = [await createApplication(), await createApplication()];
-    const expiresAt = ahead(HOUR);
-    const { body } = await requestInvitation(application, { expiresAt });
-    const number = String(body.badgeId);
-    const byDevice = await revoke(application, number, { applicationid: application.id, udid: CREATOR });
-    for (const refused of [byDevice, await revoke(other, number), await revoke(application, "17")]) {
-      expect(outcome(refused)).toBe("404 UNKNOWN_INVITATION");
-    }
-    const answer = await revoke(application, number);
-    expect([answer.status, answer.body]).toEqual([
-      200,
-      { id: number, badgeId: number, expiresAt, revokedAt: new Date().toISOString() },
-    ]);
-    expect(outcome(await claim(application, "phone", "alice", body.id))).toBe("410 REVOKED_INVITATION");
-    const { body: badge } = await claim(application, "tablet", "bob", null);
-    for (const wrong of [number, String(badge.badgeId)]) {
-      expect(outcome(await revoke(application, wrong))).toBe("404 UNKNOWN_INVITATION");
-    }
-  });
+it("an invitation is revoked by its number with the secret alone, while the number is reserved; `id` of the response is the number (contract sections 5 and 12)", async () => {
+  const [application, other] = [await createApplication(), await createApplication()];
+  const expiresAt = ahead(HOUR);
+  const { body } = await requestInvitation(application, { expiresAt });
+  const number = String(body.badgeId);
+  const byDevice = await revoke(application, number, { applicationid: application.id, udid: CREATOR });
+  for (const refused of [byDevice, await revoke(other, number), await revoke(application, "17")]) {
+    expect(outcome(refused)).toBe("404 UNKNOWN_INVITATION");
+  }
+  const answer = await revoke(application, number);
+  expect([answer.status, answer.body]).toEqual([
+    200,
+    { id: number, badgeId: number, expiresAt, revokedAt: new Date().toISOString() },
+  ]);
+  expect(outcome(await claim(application, "phone", "alice", body.id))).toBe("410 REVOKED_INVITATION");
+  const { body: badge } = await claim(application, "tablet", "bob", null);
+  for (const wrong of [number, String(badge.badgeId)]) {
+    expect(outcome(await revoke(application, wrong))).toBe("404 UNKNOWN_INVITATION");
+  }
 });

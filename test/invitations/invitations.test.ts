@@ -60,36 +60,32 @@ async function placesOf(text: string, application: { id: string }): Promise<stri
   return [...places].sort();
 }
 
-describe("creating and revoking an invitation (contract section 5)", () => {
-  it("the server gets the token, number and expiresAt of an invitation, and when it revokes that, revokedAt too, the same in every response", async () => {
-    const application = await createApplication();
-    const expiresAt = ahead(HOUR).replace("Z", "000+00:00");
-    const { status, body } = await requestInvitation(application, { expiresAt });
-    const reserved = { id: expect.any(String), badgeId: expect.stringMatching(/^[1-9]\d*$/), expiresAt };
-    expect([status, body]).toEqual([201, reserved]);
-    const token = String(body.id);
-    const first = await revoke(application, token);
-    expect([first.status, first.body]).toEqual([200, { ...body, revokedAt: new Date().toISOString() }]);
-    moveClock(2 * HOUR);
-    expect(await revoke(application, token)).toMatchObject({ status: 200, body: first.body });
-  });
+it("the server gets the token, number and expiresAt of an invitation, and when it revokes that, revokedAt too, the same in every response (contract section 5)", async () => {
+  const application = await createApplication();
+  const expiresAt = ahead(HOUR).replace("Z", "000+00:00");
+  const { status, body } = await requestInvitation(application, { expiresAt });
+  const reserved = { id: expect.any(String), badgeId: expect.stringMatching(/^[1-9]\d*$/), expiresAt };
+  expect([status, body]).toEqual([201, reserved]);
+  const token = String(body.id);
+  const first = await revoke(application, token);
+  expect([first.status, first.body]).toEqual([200, { ...body, revokedAt: new Date().toISOString() }]);
+  moveClock(2 * HOUR);
+  expect(await revoke(application, token)).toMatchObject({ status: 200, body: first.body });
 });
 
-describe("a range that is used up (contract sections 1 and 5)", () => {
-  it("a used-up range has a number again from the moment an invitation expires, before any sweep", async () => {
-    const application = await createApplication({ size: 1 });
-    const first = await invite(application, ahead(SECOND));
-    moveClock(SECOND - 1);
-    expect(outcome(await requestInvitation(application, { expiresAt: ahead(HOUR) }))).toBe("503 NUMBERS_EXHAUSTED");
-    moveClock(1);
-    const second = await invite(application, ahead(SECOND));
-    expect(second.number).toBe(first.number);
-    // Noted, so neither a sweep nor another request gives it back again.
-    expect((await readRows(application)).invitations[0]).toMatchObject({ state: "expired" });
-    moveClock(SECOND);
-    expect(Number((await claim(application, "device", "alice", null)).body.badgeId)).toBe(first.number);
-    for (const { token } of [first, second]) {
-      expect(outcome(await claim(application, "device", "alice", token))).toBe("410 EXPIRED_INVITATION");
-    }
-  });
+it("a used-up range has a number again from the moment an invitation expires, before any sweep (contract sections 1 and 5)", async () => {
+  const application = await createApplication({ size: 1 });
+  const first = await invite(application, ahead(SECOND));
+  moveClock(SECOND - 1);
+  expect(outcome(await requestInvitation(application, { expiresAt: ahead(HOUR) }))).toBe("503 NUMBERS_EXHAUSTED");
+  moveClock(1);
+  const second = await invite(application, ahead(SECOND));
+  expect(second.number).toBe(first.number);
+  // Noted, so neither a sweep nor another request gives it back again.
+  expect((await readRows(application)).invitations[0]).toMatchObject({ state: "expired" });
+  moveClock(SECOND);
+  expect(Number((await claim(application, "device", "alice", null)).body.badgeId)).toBe(first.number);
+  for (const { token } of [first, second]) {
+    expect(outcome(await claim(application, "device", "alice", token))).toBe("410 EXPIRED_INVITATION");
+  }
 });

@@ -2,8 +2,8 @@ import { eq } from "drizzle-orm";
 import { beforeEach, describe, expect, it } from "vitest";
 import { findApplication } from "../../src/admin/application/record.ts";
 import { assertPublicUrl } from "../../src/admin/application/settings.ts";
-import type { ApplicationId } from "../../src/shared/identifiers.ts";
-import { application, webhookEvent } from "../../src/shared/schema.ts";
+import { type ApplicationId, deviceId } from "../../src/shared/identifiers.ts";
+import { application, badge, webhookEvent } from "../../src/shared/schema.ts";
 import { clearHomes } from "./support/homes.ts";
 import { localHomes } from "./support/script.ts";
 
@@ -110,31 +110,28 @@ describe("settings of an application (contract sections 7, 10, 14, 15, 18 and 22
 });
 
 describe("application update --require-proof (contract section 15)", () => {
-  const KEY = "0ZcOCORZNYy-DWpqq30jZyJGHTN0d2HglBV3uiguA4I";
-
-  /** An application with badges as the service stores them, one for each key; null: not bound. */
-  async function createWithBadges(...keys: (string | null)[]): Promise<ApplicationId> {
-    const { applicationId: id, firstNumber } = await create();
-    const insert = `INSERT INTO badge (number, application_id, device, user_id, ordinal, login_sequence, issued_at, key_thumbprint)
-      VALUES (?, ?, 'device', ?, ?, 1, 1000, ?)`;
-    await database.run((_, d1) =>
-      d1.batch(
-        keys.map((key, place) => d1.prepare(insert).bind(firstNumber + place, id, `user-${place}`, place + 1, key)),
-      ),
-    );
-    return id;
-  }
-
   it("--require-proof prints how many badges are unbound, what happens to them, and how to bind them", async () => {
-    const id = await createWithBadges(null, KEY, null);
-    const text = async (of: ApplicationId, ...words: string[]) =>
-      (await admin("application", "update", of, "--require-proof", ...words)).stdout;
-    const strict = await text(id);
+    const { applicationId: id, firstNumber: number } = await create();
+    const text = async (...words: string[]) =>
+      (await admin("application", "update", id, "--require-proof", ...words)).stdout;
+    const issued = { applicationId: id, device: deviceId.parse("device"), issuedAt: 1000 };
+    const keyThumbprint = "0ZcOCORZNYy-DWpqq30jZyJGHTN0d2HglBV3uiguA4I";
+    await database.run((orm) =>
+      orm.insert(badge).values({ ...issued, number, ordinal: 1, userId: "bound", keyThumbprint }),
+    );
+    expect(await text()).toContain("Every badge of the application is bound to a key.");
+    const unbound = [2, 3].map((ordinal) => ({
+      ...issued,
+      number: number + ordinal,
+      ordinal,
+      userId: `user-${ordinal}`,
+    }));
+    await database.run((orm) => orm.insert(badge).values(unbound));
+    const strict = await text();
     for (const part of ["2 badges are not bound to a key.", "401 INVALID_PROOF", "badge rebind NUMBER"]) {
       expect(strict).toContain(part);
     }
-    expect(await text(id, "--bind-until", TIME)).toContain(`--bind-until allows that until ${TIME_IN_UTC}`);
-    expect(await text(await createWithBadges(KEY))).toContain("Every badge of the application is bound to a key.");
+    expect(await text("--bind-until", TIME)).toContain(`--bind-until allows that until ${TIME_IN_UTC}`);
   });
 });
 

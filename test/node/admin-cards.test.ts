@@ -1,9 +1,12 @@
 import { beforeEach, describe, expect, it } from "vitest";
+import { showBadge } from "../../src/admin/badge/show.ts";
 import { wantedNumbers } from "../../src/admin/number-range/range-options.ts";
+import { deviceId, invitationDigest } from "../../src/shared/identifiers.ts";
+import { badge, invitation, signingKey } from "../../src/shared/schema.ts";
 import { clearHomes } from "./support/homes.ts";
 import { localHomes } from "./support/script.ts";
 
-const { homes, register, admin, create, json, refusal } = await localHomes();
+const { homes, database, register, admin, create, json, refusal } = await localHomes();
 
 beforeEach(() => clearHomes(homes, register));
 
@@ -56,7 +59,57 @@ describe("application create --format (contract section 20)", () => {
   });
 });
 
-describe("badge show (contract section 20)", () => {
+describe("badge show (contract sections 10, 12 and 20)", () => {
+  const DEVICE = deviceId.parse("device-digest");
+  const END = { expiresAt: "2027-01-01T00:00:00+01:00", expiresAtTime: 1 };
+
+  it("badge show prints an issued badge, and the present state of any other number", async () => {
+    const { applicationId } = await create("--first", "100", "--last", "199");
+    const [key] = await database.run((orm) => orm.select().from(signingKey));
+    const issued = (number: number) => ({
+      ...{ number, applicationId, device: DEVICE, userId: `user-${number}`, signingKeyId: key?.id ?? 0 },
+      ...{ eventId: `evt_${number}`, ordinal: number, loginSequence: number, issuedAt: 1000 },
+    });
+    const reserved = invitationDigest.parse("digest-of-a-token");
+    const rows: (typeof badge.$inferInsert)[] = [
+      { ...issued(100), metadata: JSON.stringify({ deviceModel: "iPhone 17", os: "iOS", osVersion: "26.1" }) },
+      { number: 110, applicationId, invitation: reserved },
+      { ...issued(120), state: "replaced", supersededAt: 2000, endedAt: 2000, change: 121, changedAt: 2000 },
+      { ...issued(122), state: "revoked", change: 123, changedAt: 4000, endedAt: 4000 },
+      { ...issued(123), state: "suspended", expiresAt: 5000, change: 124, changedAt: 5000 },
+    ];
+    const invited = { applicationId, number: 110, creatorDevice: DEVICE, createdAt: 1, ...END };
+    await database.run((orm) =>
+      orm.batch([
+        orm.insert(invitation).values({ digest: reserved, state: "pending", ...invited }),
+        ...rows.map((row) => orm.insert(badge).values(row)),
+      ]),
+    );
+    expect(await showBadge(database, 100)).toEqual({
+      ...{ number: "100", state: "active", applicationId, userId: "user-100", name: null },
+      metadata: { deviceModel: "iPhone 17", os: "iOS", osVersion: "26.1" },
+      ...{ issuedAt: "1970-01-01T00:00:01.000Z", changedAt: "1970-01-01T00:00:01.000Z" },
+      ...{ startsAt: null, expiresAt: null, supersededAt: null, keyThumbprint: null, rebindUntil: null },
+      ...{ keyId: key?.kid, eventId: "evt_100", invitation: null },
+      cards: ["h10301", "h10302", "h10304", "corporate1000", "corporate1000_48"].map((format) =>
+        expect.objectContaining({ format, cardNumber: 100 }),
+      ),
+    });
+    for (const [number, expected] of [
+      [110, { state: "reserved", userId: null, invitation: { state: "pending", expiresAt: END.expiresAt } }],
+      [120, { state: "replaced", supersededAt: "1970-01-01T00:00:02.000Z" }],
+      [122, { state: "revoked", changedAt: "1970-01-01T00:00:04.000Z" }],
+      [123, { state: "expired", expiresAt: "1970-01-01T00:00:05.000Z" }],
+      [199, { state: "free" }],
+      [200, { state: "outside", applicationId: null }],
+    ] as const) {
+      const shown = await showBadge(database, number);
+      expect(shown).toMatchObject({ applicationId, ...expected });
+      // Neither the device nor an invitation's token.
+      expect(JSON.stringify(shown)).not.toContain("digest");
+    }
+  });
+
   it("badge show prints a number's card encoding in each format that it fits", async () => {
     const frame = { bits: "0010110000100101000101011100101000000", hex: "0584A2B940" };
     const corporate = { format: "corporate1000_48", siteCode: 1412, cardNumber: 5_332_128, hex: "400584A2B941" };

@@ -4,15 +4,11 @@ import { describe, expect, it, vi } from "vitest";
 import { createApplication } from "../../src/admin/application/create.ts";
 import { listSigningKeys, rotateSigningKey, rotationText, signingKeyTable } from "../../src/admin/key/commands.ts";
 import type { Database } from "../../src/admin/platform/database.ts";
-import { localState } from "../../src/admin/platform/paths.ts";
-import { readLocalKeys } from "../../src/admin/platform/sealing-key-file.ts";
 import { promoteSecret, retireConsoleSecret, retireSecret } from "../../src/admin/secret/changes.ts";
 import { addDoorSecret, listDoorSecrets, retireDoorSecret } from "../../src/admin/secret/doors.ts";
 import { addConsoleSecret, addSecret, listSecrets } from "../../src/admin/secret/secrets.ts";
 import { type ApplicationId, applicationId as anyApplicationId } from "../../src/shared/identifiers.ts";
-import { ROLES } from "../../src/shared/roles.ts";
-import { applicationSecret, badge, consoleSecret, doorSecret, history, signingKey } from "../../src/shared/schema.ts";
-import { importSealingPrivateKey, open } from "../../src/shared/sealing.ts";
+import { badge, consoleSecret, doorSecret, history, signingKey } from "../../src/shared/schema.ts";
 import { interruptHomes } from "./support/homes.ts";
 import { localHomes } from "./support/script.ts";
 
@@ -87,108 +83,79 @@ describe("secrets (contract section 9)", () => {
       expect(await listed(id)).toEqual(left);
     },
   );
-
-  it("a sealed secret can be opened only with the private half and its row's label", async () => {
-    const { applicationId, applicationSecret: secret } = await create();
-    expect(secret).toMatch(/^bdss_[\w-]{43}$/);
-    const [row] = await database.run((orm) =>
-      orm.select().from(applicationSecret).where(eq(applicationSecret.applicationId, applicationId)),
-    );
-    expect(row?.digest).toBe(digestOf(secret));
-    const privateKey = await importSealingPrivateKey(readLocalKeys(localState()).get(row?.sealingVersion ?? 0) ?? "");
-    const label = { purpose: "application-secret", applicationId, id: row?.id ?? "" } as const;
-    const opened = await open(privateKey, label, row?.sealed ?? "");
-    expect(new TextDecoder().decode(opened)).toBe(secret);
-  });
-});
-
-describe("secrets for people (contract sections 19 and 24)", () => {
-  it.each(ROLES)(
-    "are added with the role %s, and are stored as a digest alone, which no sealing key opens (section 9)",
-    async (role) => {
-      const { applicationId } = await create();
-      const { applicationSecret: secret, ...added } = await addConsoleSecret(database, applicationId, {
-        name: "Ann",
-        role,
-      });
-      expect(secret).toMatch(/^bdss_[\w-]{43}$/);
-      const { secretId: id, name } = added;
-      expect(added).toEqual({ applicationId, secretId: expect.stringMatching(/^sec_/), role, name: "Ann" });
-      const [row] = await database.run((orm) => orm.select().from(consoleSecret).where(eq(consoleSecret.id, id)));
-      expect(row).toEqual({ applicationId, id, name, role, digest: digestOf(secret), createdAt: expect.any(Number) });
-      expect(await listSecrets(database, applicationId)).toMatchObject([{ role: "current" }, { name, role }]);
-    },
-  );
-});
-
-describe("secrets for doors (contract section 26)", () => {
-  it("a door's secret is stored only as a digest, and the history has its creation (sections 9 and 23)", async () => {
-    const { applicationId } = await create();
-    const { applicationSecret: secret, secretId: id, ...added } = await addDoorSecret(database, applicationId, "North");
-    expect(secret).toMatch(/^bdss_[\w-]{43}$/);
-    expect(added).toEqual({ applicationId, role: "door", name: "North" });
-    const [row] = await database.run((orm) => orm.select().from(doorSecret).where(eq(doorSecret.id, id)));
-    expect(row).toEqual({ applicationId, id, name: "North", digest: digestOf(secret), createdAt: expect.any(Number) });
-    await retireDoorSecret(database, applicationId, "North");
-    const noted = await database.run((orm) =>
-      orm.select().from(history).where(eq(history.applicationId, applicationId)).orderBy(history.id),
-    );
-    const detail = JSON.stringify({ secretId: id, door: "North" });
-    expect(noted).toMatchObject([
-      { action: "secret:added", detail },
-      { action: "secret:retired", detail },
-    ]);
-  });
 });
 
 describe.each([
   {
-    ...{ whom: "people", most: 50, table: "console_secret", remove: retireConsoleSecret },
-    add: (id: ApplicationId, name: string) => addConsoleSecret(database, id, { name, role: "operator" }),
-    list: async (id: ApplicationId) => (await listSecrets(database, id)).filter(({ role }) => role === "operator"),
+    ...{ whom: "people", most: 50, table: consoleSecret, remove: retireConsoleSecret, role: "viewer" },
+    ...{ stored: { role: "viewer" }, holder: { name: "North" } },
+    add: (id: ApplicationId, name: string) => addConsoleSecret(database, id, { name, role: "viewer" }),
+    list: async (id: ApplicationId) => (await listSecrets(database, id)).filter(({ name }) => name !== undefined),
   },
   {
-    ...{ whom: "doors", most: 5000, table: "door_secret", remove: retireDoorSecret },
+    ...{ whom: "doors", most: 5000, table: doorSecret, remove: retireDoorSecret, role: "door" },
+    ...{ stored: {}, holder: { door: "North" } },
     add: (id: ApplicationId, name: string) => addDoorSecret(database, id, name),
     list: (id: ApplicationId) => listDoorSecrets(database, id),
   },
-])("secrets for $whom (contract sections 19 and 26)", ({ whom, most, table, remove, add, list }) => {
-  it(`an application has at most ${most} secrets for ${whom}, one per name, even if administrators add them at once`, async () => {
-    const { applicationId: id } = await create();
-    await database.run((orm) =>
-      orm.run(sql`WITH RECURSIVE place (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM place WHERE n < ${most - 2})
-        INSERT INTO ${sql.raw(table)} (application_id, name, id, digest, created_at)
-        SELECT ${id}, 'Holder ' || n, 'sec_' || n, 'digest ' || n, 0 FROM place`),
-    );
-    const one = await Promise.allSettled([1, 2, 3].map(() => add(id, "Last but one")));
-    expect(successes(one)).toHaveLength(1);
-    await expect(add(id, "Last but one")).rejects.toThrow("already");
-    const last = await Promise.allSettled(["A", "B", "C"].map((name) => add(id, name)));
-    expect(successes(last)).toHaveLength(1);
-    await expect(add(id, "D")).rejects.toThrow(`has ${most} secrets for ${whom}, which is the most`);
-    expect(await list(id)).toHaveLength(most);
-    await addSecret(database, id);
-    const other = await create();
-    await add(other.applicationId, "Holder 7");
-    expect(await remove(database, id, "Holder 7")).toMatchObject({ secretId: "sec_7" });
-    await expect(remove(database, id, "Holder 7")).rejects.toThrow("no secret for");
-    expect(await list(other.applicationId)).toHaveLength(1);
-    await add(id, "D");
-  });
-
-  it(`secrets for ${whom} that are given to a name while its old one is retired stay`, async () => {
-    const { applicationId: id } = await create();
-    await add(id, "North");
-    let again = "";
-    const other = interrupt(3, async () => {
-      await remove(database, id, "North");
-      again = (await add(id, "North")).secretId;
+])(
+  "secrets for $whom (contract sections 19, 24 and 26)",
+  ({ whom, most, table, remove, role, stored, holder, add, list }) => {
+    it(`secrets for ${whom} are stored as a digest alone, which no sealing key opens, and the history has them (sections 9 and 23)`, async () => {
+      const { applicationId } = await create();
+      const { applicationSecret: secret, secretId: id, ...added } = await add(applicationId, "North");
+      expect(secret).toMatch(/^bdss_[\w-]{43}$/);
+      expect(added).toEqual({ applicationId, role, name: "North" });
+      const rows = await database.run((orm) => orm.select().from(table).where(eq(table.id, id)));
+      const createdAt = expect.any(Number);
+      expect(rows).toEqual([{ applicationId, id, name: "North", digest: digestOf(secret), createdAt, ...stored }]);
+      await remove(database, applicationId, "North");
+      const noted = await database.run((orm) =>
+        orm.select().from(history).where(eq(history.applicationId, applicationId)).orderBy(history.id),
+      );
+      expect(noted.map(({ action, detail }) => [action, JSON.parse(detail ?? "")])).toEqual([
+        ["secret:added", { secretId: id, ...holder, ...stored }],
+        ["secret:retired", { secretId: id, ...holder }],
+      ]);
     });
-    await remove(other.database, id, "North");
-    expect(other.wasInterrupted()).toBe(true);
-    expect(await list(id)).toMatchObject([{ name: "North", secretId: again }]);
-  });
-});
+
+    it(`an application has at most ${most} secrets for ${whom}, one per name, even if administrators add them at once`, async () => {
+      const { applicationId: id } = await create();
+      await database.run((orm) =>
+        orm.run(sql`WITH RECURSIVE place (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM place WHERE n < ${most - 2})
+        INSERT INTO ${table} (application_id, name, id, digest, created_at)
+        SELECT ${id}, 'Holder ' || n, 'sec_' || n, 'digest ' || n, 0 FROM place`),
+      );
+      const one = await Promise.allSettled([1, 2, 3].map(() => add(id, "Last but one")));
+      expect(successes(one)).toHaveLength(1);
+      await expect(add(id, "Last but one")).rejects.toThrow("already");
+      const last = await Promise.allSettled(["A", "B", "C"].map((name) => add(id, name)));
+      expect(successes(last)).toHaveLength(1);
+      await expect(add(id, "D")).rejects.toThrow(`has ${most} secrets for ${whom}, which is the most`);
+      expect(await list(id)).toHaveLength(most);
+      await addSecret(database, id);
+      const other = await create();
+      await add(other.applicationId, "Holder 7");
+      expect(await remove(database, id, "Holder 7")).toMatchObject({ secretId: "sec_7" });
+      await expect(remove(database, id, "Holder 7")).rejects.toThrow("no secret for");
+      expect(await list(other.applicationId)).toHaveLength(1);
+      await add(id, "D");
+    });
+
+    it(`secrets for ${whom} that are given to a name while its old one is retired stay`, async () => {
+      const { applicationId: id } = await create();
+      await add(id, "North");
+      let again = "";
+      const other = interrupt(3, async () => {
+        await remove(database, id, "North");
+        again = (await add(id, "North")).secretId;
+      });
+      await remove(other.database, id, "North");
+      expect(other.wasInterrupted()).toBe(true);
+      expect(await list(id)).toMatchObject([{ name: "North", secretId: again }]);
+    });
+  },
+);
 
 describe("signing keys (contract section 10)", () => {
   it.each([

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { appendFileSync, readFileSync, rmSync, statSync } from "node:fs";
-import { beforeEach, describe, expect, it } from "vitest";
+import { afterAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { createApplication } from "../../src/admin/application/create.ts";
 import { Homes } from "../../src/admin/platform/homes.ts";
 import { localState } from "../../src/admin/platform/paths.ts";
@@ -14,9 +14,23 @@ import { watchResealing } from "../../src/admin/sealing-key/reseal.ts";
 import { application, applicationSecret, sealingKey, signingKey } from "../../src/shared/schema.ts";
 import { clearHomes, FIRST_STEP, killIn, rememberHome } from "./support/homes.ts";
 import { localHomes } from "./support/script.ts";
-import { deployedWorker, shareSealingKeys } from "./support/sealing-keys.ts";
 
-shareSealingKeys();
+/** All that were made so far, in the order in which a test needs them. */
+const pairs: Promise<CryptoKeyPair | CryptoKey>[] = [];
+
+/**
+ * The tests share sealing keys, since to make one takes up to a second: the first that any test makes is the same, so is the
+ * second, and so on. Within a test no two are the same.
+ */
+const make = crypto.subtle.generateKey.bind(crypto.subtle);
+let made = 0;
+const spy = vi.spyOn(crypto.subtle, "generateKey").mockImplementation((algorithm, extractable, usages) => {
+  if (typeof algorithm === "string" || algorithm.name !== "RSA-OAEP") return make(algorithm, extractable, usages);
+  const pair = pairs[made] ?? make(algorithm, extractable, usages);
+  pairs[made++] = pair;
+  return pair;
+});
+afterAll(() => spy.mockRestore());
 
 /** Two local homes. */
 const { homes, submit, register, admin, create, json, refusal } = await localHomes();
@@ -24,6 +38,7 @@ const state = localState();
 
 /** No home has a sealing key, and there is no key file. */
 beforeEach(async () => {
+  made = 0;
   await clearHomes(homes, register);
   await homes.map(({ database }) => database.run((orm) => orm.delete(sealingKey)));
   rmSync(state.sealingKeys, { force: true });
@@ -151,6 +166,22 @@ describe("values that the service has not sealed to the newest key (contract sec
     expect(await versions()).toEqual([[2], [2]]);
   });
 });
+
+/** The secrets of a deployed Worker, which nobody may overwrite. */
+function deployedWorker(): WorkerSecrets & { values: Map<string, string> } {
+  const values = new Map<string, string>();
+  return {
+    values,
+    async put(name, value) {
+      if (values.has(name)) throw new Error(`${name} is overwritten`);
+      values.set(name, value);
+    },
+    async delete(name) {
+      if (!values.delete(name)) throw new Error(`there is no secret ${name}`);
+    },
+    list: async () => [...values.keys()],
+  };
+}
 
 describe("sealing keys of a deployed environment (contract sections 9 and 17)", () => {
   /** What must hold at any time: the Worker has the private half of every public half in D1. */

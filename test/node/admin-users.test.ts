@@ -1,19 +1,17 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type ProviderServer, startProvider } from "./support/provider-server.ts";
+import { createServer } from "node:http";
+import { afterAll, describe, expect, it } from "vitest";
+import { listen } from "./support/listen.ts";
 import { localHomes } from "./support/script.ts";
 import { freePort } from "./support/service.ts";
 
 const { database, admin, create, json, refusal } = await localHomes();
 
-let server: ProviderServer;
-let issuer: string;
+/** The discovery document of an OpenID provider on this computer. */
+let discovery = () => Response.json({ issuer, jwks_uri: `${issuer}/keys` });
+const server = createServer(async (_, response) => void response.end(await discovery().bytes()));
+const issuer = await listen(server);
 
-beforeAll(async () => {
-  server = await startProvider();
-  issuer = server.provider.issuer;
-});
-
-afterAll(() => server.close());
+afterAll(() => server.close().closeAllConnections());
 
 describe("verified users in the administration script (contract section 22)", () => {
   it("a user issuer makes the secret required for invitations, and no command lifts that while there is an issuer", async () => {
@@ -32,8 +30,6 @@ describe("verified users in the administration script (contract section 22)", ()
   });
 
   it("--user-issuer is refused unless the discovery document names exactly that issuer", async () => {
-    const { provider } = server;
-    const sound = provider.discovery;
     const refused = (url: string) =>
       refusal("application", "create", "--name", "A", "--user-issuer", url, "--user-audience", "a");
     const evil = "https://evil.example.com";
@@ -43,14 +39,15 @@ describe("verified users in the administration script (contract section 22)", ()
       [() => Response.json({ issuer, jwks_uri: "http://10.0.0.1/keys" }), "http://10.0.0.1/keys"],
       [() => new Response("x".repeat(10_000_000)), "responded with more"],
     ];
-    for (const [discovery, reason] of refusals) {
-      provider.discovery = discovery;
+    const sound = discovery;
+    for (const [unsound, reason] of refusals) {
+      discovery = unsound;
       const line = await refused(issuer);
       expect(line).toContain(reason);
       expect(line).toContain("--unchecked");
     }
     await create("--user-issuer", issuer, "--user-audience", "app", "--unchecked");
-    provider.discovery = sound;
+    discovery = sound;
     expect(await refused(`http://127.0.0.1:${await freePort()}`)).toContain("cannot be reached");
   });
 

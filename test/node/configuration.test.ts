@@ -87,14 +87,11 @@ describe("wrangler.toml", () => {
       expect(new Set(config.d1_databases.map(({ migrations_dir }) => migrations_dir))).toEqual(new Set(["migrations"]));
     });
 
-    it("this environment has the flags that the code relies on (contract section 8: only the public internet)", () => {
+    it("this environment has the flags that the code relies on (contract section 8: only the public internet), and runs the Worker before assets, for its headers and errors", () => {
       const flags = ["global_fetch_strictly_public", "queue_consumer_no_wait_for_wait_until"];
       const { compatibility_date } = local;
-      expect(config).toMatchObject({ compatibility_flags: flags, compatibility_date });
-    });
-
-    it("this environment runs the Worker first for every path, so that assets have its headers and errors", () => {
-      expect(config.assets).toMatchObject({ run_worker_first: true });
+      const assets = { run_worker_first: true };
+      expect(config).toMatchObject({ compatibility_flags: flags, compatibility_date, assets });
     });
 
     it("this environment allows webhooks to localhost only when it is local; others have an address and a bound of CPU (contract sections 8 and 25)", () => {

@@ -1,18 +1,15 @@
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { updateApplication } from "../../src/admin/application/update.ts";
 import { browserOfFile, HAS_CHROMIUM, LIMIT } from "./support/browser.ts";
 import { openConsole } from "./support/console-page.ts";
-import { type Harness, startHarness } from "./support/harness.ts";
+import { startHarness } from "./support/harness.ts";
 
 /**
  * Takes the README's picture of the console, so that it can be taken again whenever the console changes:
  *
  *   CONSOLE_PICTURE=docs/console.png npx vitest run test/node/console-picture.test.ts
  *
- * Without that variable the picture is thrown away.
+ * Without that variable nothing is done.
  */
 
 const HOUR = 3_600_000;
@@ -33,9 +30,8 @@ const VISITS = [
 /** It is this hour at reception whenever the picture is taken, so no visit has ended. */
 const LOCAL_HOUR = 10;
 
-const folder = mkdtempSync(join(tmpdir(), "console-picture-"));
+const path = process.env.CONSOLE_PICTURE ?? "";
 const { openContext } = browserOfFile();
-let service: Harness;
 
 /** Hours by which reception's clock is ahead of UTC, from -12 to 11. */
 const offset = ((LOCAL_HOUR - new Date().getUTCHours() + 36) % 24) - 12;
@@ -48,37 +44,27 @@ function timeToday(hour: number): Date {
   return new Date(midnight + hour * HOUR);
 }
 
-beforeAll(async () => {
-  service = await startHarness();
-  const { server, applicationId, homes, submit } = service;
-  await updateApplication(homes, submit, applicationId, { name: "Harbour Tower" });
-  for (const [name, from, until, isOnPhone] of VISITS) {
-    const { id } = await server.createInvitation({
-      ...{ udid: "reception", name, expiresAt: timeToday(23) },
-      ...{ badgeStartsAt: timeToday(from), badgeExpiresAt: timeToday(until) },
-    });
-    if (isOnPhone) await service.phone(name).requestBadge({ userId: `visitor-${from}`, invitationToken: id });
-  }
-}, LIMIT);
-
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
-
-describe.skipIf(!HAS_CHROMIUM)("the README's picture of the console", { timeout: LIMIT }, () => {
-  it("the console shows today's visitors in order of arrival, without scrolling", async () => {
+it.runIf(HAS_CHROMIUM && path !== "")(
+  "the README's picture shows today's visitors, without scrolling",
+  { timeout: LIMIT },
+  async () => {
+    const service = await startHarness();
+    const { server, applicationId, homes, submit } = service;
+    await updateApplication(homes, submit, applicationId, { name: "Harbour Tower" });
+    for (const [name, from, until, isOnPhone] of VISITS) {
+      const { id } = await server.createInvitation({
+        ...{ udid: "reception", name, expiresAt: timeToday(23) },
+        ...{ badgeStartsAt: timeToday(from), badgeExpiresAt: timeToday(until) },
+      });
+      if (isOnPhone) await service.phone(name).requestBadge({ userId: `visitor-${from}`, invitationToken: id });
+    }
     const page = await (await openContext(service.origin, { timezoneId, viewport: SIZE })).newPage();
     await openConsole(page, service, service.applicationSecret);
     await page.getByRole("navigation", { name: "Views" }).getByRole("link", { name: "Visitors" }).click();
-    const rows = page.getByRole("table", { name: "invitations" }).locator("tbody tr");
-    await rows.nth(VISITS.length - 1).waitFor();
     await page.getByText(`${VISITS.length} visitors expected`).waitFor();
-    const names = await rows.locator("th").allInnerTexts();
-    expect(names.map((text) => text.split("\n")[0])).toEqual(VISITS.map(([name]) => name));
     await page.evaluate(() => document.querySelector<HTMLElement>("h1")?.blur());
-    const path = process.env.CONSOLE_PICTURE ?? join(folder, "console.png");
     await page.screenshot({ path });
-    const last = await rows.last().boundingBox();
+    const last = await page.getByRole("table", { name: "invitations" }).locator("tbody tr").last().boundingBox();
     expect((last?.y ?? Number.POSITIVE_INFINITY) + (last?.height ?? 0)).toBeLessThanOrEqual(SIZE.height);
-    const png = readFileSync(path);
-    expect([png.readUInt32BE(16), png.readUInt32BE(20)]).toEqual([SIZE.width, SIZE.height]);
-  });
-});
+  },
+);

@@ -15,57 +15,41 @@ const RETRIES = 3;
 
 const DESKTOP = { width: 1440, height: 900 };
 const PHONE = { width: 390, height: 844 };
-type Size = typeof DESKTOP;
-type Theme = "light" | "dark";
+type Look = readonly ["light" | "dark", string, typeof DESKTOP];
+const DARK_PHONE: Look = ["dark", "phone", PHONE];
+const LOOKS: readonly Look[] = [["light", "desktop", DESKTOP], DARK_PHONE];
 /** The list of routes: the only part of the page that a phone does not have. */
 const SIDEBAR = "aside";
 
-let service: Harness;
-
-beforeAll(async () => {
-  service = await startHarness();
-}, LIMIT);
-
 describe.skipIf(!HAS_CHROMIUM)("/docs in a browser (contract section 11)", { timeout: LIMIT, retry: RETRIES }, () => {
   const { openContext, conduct } = browserOfFile();
+  let service: Harness;
+  /** One for all tests, since to load it takes seconds. A test that is retried gets another one. */
+  let opened: Page | undefined;
 
-  async function open(viewport: Size, colorScheme: Theme): Promise<Page> {
-    const context = await openContext(service.origin, { viewport, colorScheme });
-    context.setDefaultTimeout(LIMIT);
-    const page = await context.newPage();
-    await page.goto(`${service.origin}/docs`);
-    await page.getByRole("heading", { name: "Badge Distribution Service", level: 1 }).waitFor();
-    return page;
-  }
+  beforeAll(async () => {
+    service = await startHarness();
+  }, LIMIT);
 
-  /**
-   * By default one page, which follows the theme and the size: to load it takes seconds. `npm run test:full` loads one
-   * of each size.
-   */
-  const pages = new Map<Size, Page>();
-  const loadedFor = byEffort(
-    () => DESKTOP,
-    (viewport: Size) => viewport,
-  );
-  /** The page for the tests of a group. A test that is retried gets another one. */
-  function pageOfGroup(viewport: Size, theme: Theme): () => Page {
-    let page: Page | undefined;
-    beforeEach(async ({ task }) => {
-      page = pages.get(loadedFor(viewport));
-      if (page !== undefined && (task.result?.retryCount ?? 0) > 0) {
-        await page.context().close();
-        page = undefined;
-      }
-      page ??= await open(viewport, theme);
-      pages.set(loadedFor(viewport), page);
-      await page.setViewportSize(viewport);
-      await page.emulateMedia({ colorScheme: theme });
-      await page.locator(`body.${theme}-mode`).waitFor();
-    }, LIMIT);
-    return () => {
-      if (page === undefined) throw new Error("only a test has a page");
-      return page;
-    };
+  beforeEach(async ({ task }) => {
+    if ((task.result?.retryCount ?? 0) === 0) return;
+    await opened?.context().close();
+    opened = undefined;
+  }, LIMIT);
+
+  /** The page in this theme and size. */
+  async function show(colorScheme: Look[0], viewport: Look[2]): Promise<Page> {
+    if (opened === undefined) {
+      const context = await openContext(service.origin, { viewport, colorScheme });
+      context.setDefaultTimeout(LIMIT);
+      opened = await context.newPage();
+      await opened.goto(`${service.origin}/docs`);
+      await opened.getByRole("heading", { name: "Badge Distribution Service", level: 1 }).waitFor();
+    }
+    await opened.setViewportSize(viewport);
+    await opened.emulateMedia({ colorScheme });
+    await opened.locator(`body.${colorScheme}-mode`).waitFor();
+    return opened;
   }
 
   /** Opens the form of a call, as a reader does. */
@@ -78,52 +62,44 @@ describe.skipIf(!HAS_CHROMIUM)("/docs in a browser (contract section 11)", { tim
     return { route, button, dialog: page.getByRole("dialog") };
   }
 
-  type Look = readonly [Theme, string, Size];
-  const DARK_PHONE: Look = ["dark", "phone", PHONE];
-  const LOOKS: readonly Look[] = [["light", "desktop", DESKTOP], DARK_PHONE];
   const { paths, webhooks } = openApiDocument(Date.now());
   const routes = Object.values({ ...paths, ...webhooks }).flatMap((item) => Object.values(item));
   const summaries = routes.map(({ summary }) => summary);
   const chapters = ["Errors", "Limits", "Versions", "Decisions"];
 
   // Before a form is opened: it has a sidebar of its own.
-  describe.each(byEffort(["light"] as const, ["light", "dark"] as const))("%s on a desktop", (theme) => {
-    const pageHere = pageOfGroup(DESKTOP, theme);
+  it("/docs lists every route and webhook and has the guide, without an axe-core violation", async () => {
+    const page = await show("light", DESKTOP);
+    const sidebar = page.locator(SIDEBAR).first();
+    await sidebar.getByText("Get a badge number").waitFor();
+    expect(await page.title()).toContain("Badge Distribution Service");
+    const listed = (await sidebar.innerText()).split("\n");
+    expect(summaries.filter((summary) => !listed.includes(summary))).toEqual([]);
+    // A search for these words finds the key set.
+    expect(listed).toEqual(expect.arrayContaining([expect.stringMatching(/Public keys to verify signatures/)]));
+    for (const name of chapters) await page.getByRole("heading", { name, exact: true }).first().waitFor();
+    for (const theme of byEffort(["light"] as const, ["light", "dark"] as const)) {
+      expect(await faultsOf(await show(theme, DESKTOP), SIDEBAR)).toEqual([]);
+    }
+  });
 
-    it("/docs lists every route and webhook and has the guide, without an axe-core violation", async () => {
-      const page = pageHere();
-      const sidebar = page.locator(SIDEBAR).first();
-      await sidebar.getByText("Get a badge number").waitFor();
-      expect(await page.title()).toContain("Badge Distribution Service");
-      const listed = (await sidebar.innerText()).split("\n");
-      expect(summaries.filter((summary) => !listed.includes(summary))).toEqual([]);
-      // A search for these words finds the key set.
-      expect(listed).toEqual(expect.arrayContaining([expect.stringMatching(/Public keys to verify signatures/)]));
-      for (const name of chapters) await page.getByRole("heading", { name, exact: true }).first().waitFor();
-      expect(await faultsOf(page, SIDEBAR)).toEqual([]);
-    });
-
-    it("/docs shows each credential once, by its own name, and no value that Scalar made up", async () => {
-      const page = pageHere();
-      const { dialog } = await openForm(page, "tag/badges/GET/v1/badges", "List all badges of the application");
-      const headers = await dialog.getByRole("combobox", { name: "Key" }).allInnerTexts();
-      expect(headers.filter((name) => /^(application|udid)/.test(name))).toEqual([
-        "applicationid",
-        "applicationsecret",
-      ]);
-      const html = await page.content();
-      expect(html).not.toMatch(/YOUR_SECRET_TOKEN|QUxMIFlPVVI/);
-      expect(html).not.toContain(service.demo.applicationSecret);
-      await page.keyboard.press("Escape");
-    });
+  it("/docs shows each credential once, by its own name, and no value that Scalar made up", async () => {
+    const page = await show("light", DESKTOP);
+    const { dialog } = await openForm(page, "tag/badges/GET/v1/badges", "List all badges of the application");
+    const headers = await dialog.getByRole("combobox", { name: "Key" }).allInnerTexts();
+    const credentials = headers.filter((name) => /^(application|udid)/.test(name));
+    expect(credentials).toEqual(["applicationid", "applicationsecret"]);
+    const html = await page.content();
+    expect(html).not.toMatch(/YOUR_SECRET_TOKEN|QUxMIFlPVVI/);
+    expect(html).not.toContain(service.demo.applicationSecret);
+    await page.keyboard.press("Escape");
   });
 
   // By default the other theme and width than above.
-  describe.each(byEffort([DARK_PHONE], LOOKS))("%s on a %s", (theme, _, viewport) => {
-    const pageHere = pageOfGroup(viewport, theme);
-
-    it("trying a call unchanged in /docs gets a badge of the demo application, without an axe-core violation", async () => {
-      const page = pageHere();
+  it.each(byEffort([DARK_PHONE], LOOKS))(
+    "trying a call unchanged in /docs gets a badge of the demo application, without an axe-core violation, %s on a %s",
+    async (theme, _, viewport) => {
+      const page = await show(theme, viewport);
       const { route, button, dialog } = await openForm(page, "tag/devices/POST/v1/badge", "Get a badge number");
       const answered = page.waitForResponse(`${service.origin}/v1/badge`);
       await dialog.getByRole("button", { name: "Send" }).first().click();
@@ -132,64 +108,43 @@ describe.skipIf(!HAS_CHROMIUM)("/docs in a browser (contract section 11)", { tim
       expect([answer.status(), badgeId]).toEqual([201, expect.any(String)]);
       await dialog.getByText("201 Created").waitFor();
       await dialog.getByText(`"${badgeId}"`).waitFor();
-      expect(await widthOf(page)).toBe(viewport.width);
+      expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(viewport.width);
       expect(await faultsOf(page, "[role=dialog]")).toEqual([]);
       await page.keyboard.press("Escape");
       await until(async () =>
         expect(await button.evaluate((element) => element === document.activeElement)).toBe(true),
       );
       expect(await route.innerText()).toContain(`applicationid: ${service.demo.applicationId}`);
-    });
-  });
+    },
+  );
 
   // After the forms: on a page that is drawn whole they take twice as long. To read it to its end, some 100,000
   // elements, takes as long as all the other tests of it.
-  describe.runIf(byEffort(false, true)).each(LOOKS)("%s on a %s, read to its end", (theme, _, viewport) => {
-    const pageHere = pageOfGroup(viewport, theme);
-
-    it("/docs fits the screen (390 px on a phone) with every route, webhook and the guide, without an axe-core violation", async () => {
-      const page = pageHere();
+  it.runIf(byEffort(false, true)).each(LOOKS)(
+    "/docs fits the screen (390 px on a phone) with every route, webhook and the guide, without an axe-core violation, %s on a %s",
+    async (theme, _, viewport) => {
+      const page = await show(theme, viewport);
       const { headings, widest } = await readAll(page);
       expect(headings).toEqual(expect.arrayContaining([...summaries, ...chapters]));
       expect(widest).toBe(viewport.width);
       expect(await faultsOf(page)).toEqual([]);
-    });
-  });
+    },
+  );
 
-  describe("light on a desktop, after all that", () => {
-    const pageHere = pageOfGroup(DESKTOP, "light");
-
-    it("/docs causes no console errors and no requests to another host", () => {
-      expect(conduct).toEqual({ foreignRequests: [], complaints: [] });
-    });
-
-    it("scripts in /docs cannot send requests to another host", async () => {
-      const refused = await pageHere().evaluate(async () => {
-        const violations: string[] = [];
-        document.addEventListener("securitypolicyviolation", (event) => violations.push(event.effectiveDirective));
-        await fetch("https://example.com/").catch(() => undefined);
-        await new Promise((resolve) => setTimeout(resolve, 100));
-        return violations;
-      });
-      expect(refused).toEqual(["connect-src"]);
-    });
+  it("/docs causes no console errors and no requests to another host", () => {
+    expect(conduct).toEqual({ foreignRequests: [], complaints: [] });
   });
 });
-
-const widthOf = (page: Page): Promise<number> => page.evaluate(() => document.documentElement.scrollWidth);
 
 /** Enough for every screen to be drawn in few steps. */
 const READING_HEIGHT = 4000;
 
-/** What a reader finds who goes down the whole page. */
-interface Reading {
-  headings: string[];
-  /** Pixels: the widest that the page became. */
-  widest: number;
-}
-
-/** Goes down a page screen by screen, because what is not seen is not drawn. */
-async function readAll(page: Page): Promise<Reading> {
+/**
+ * Goes down a page screen by screen, because what is not seen is not drawn.
+ *
+ * @returns its headings, and the pixels of the widest that it became
+ */
+async function readAll(page: Page): Promise<{ headings: string[]; widest: number }> {
   const size = page.viewportSize() ?? DESKTOP;
   // A page in the background draws no frames.
   await page.bringToFront();

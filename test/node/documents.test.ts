@@ -75,8 +75,13 @@ describe("docs/conformance.md", () => {
   });
 });
 
-describe("docs/performance.md", () => {
-  it("docs/performance.md has the table of latencies as the model calculates it from counted round trips", () => {
-    expect(read("docs/performance.md")).toContain(`\n${latencyTable()}\n`);
-  });
+it("docs/performance.md has the table of latencies as the model calculates it from counted round trips", () => {
+  expect(read("docs/performance.md")).toContain(`\n${latencyTable()}\n`);
+});
+
+it("workflows use other people's actions only at a fixed commit, because a tag can be moved", () => {
+  const workflows = readdirSync(join(PROJECT, ".github/workflows")).map((name) => read(`.github/workflows/${name}`));
+  const used = workflows.flatMap((text) => [...text.matchAll(/uses: (?!\.\/)(\S+)/g)]);
+  expect(used.length).toBeGreaterThan(3);
+  for (const [, action] of used) expect(action).toMatch(/@[0-9a-f]{40}$/);
 });

@@ -1,10 +1,10 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { DoorControl } from "../../src/examples/door-control.ts";
 import { until } from "../support/until.ts";
-import { ACTIVE, APPLICATION_ID, DoorService, newKey, REVOKED, SUSPENDED, signJwt } from "./support/door-service.ts";
+import { ACTIVE, APPLICATION_ID, DoorService, REVOKED, SUSPENDED } from "./support/door-service.ts";
 
 /** Milliseconds that doors wait before they call again. They do not wait here, but for what is under way. */
 const waits: number[] = [];
@@ -86,53 +86,22 @@ async function outcome(door: DoorControl, index: number): Promise<string> {
 const liveCalls = () => service.requested.filter((path) => path.startsWith("/v1/live"));
 
 describe("a connected door (contract section 26)", () => {
-  it("a door applies each delta, keeps it in its file, and decides by it after a restart without the network", async () => {
+  it("a door applies each delta, keeps it although a cached list is older, and decides by it after a restart without the network", async () => {
     service.live = (have) => {
       if (have === 10) return new Response(service.delta(10, 12, { 3: SUSPENDED, 5: REVOKED }));
       return have === 12 ? new Response(service.delta(12, 13, { 3: ACTIVE })) : held();
     };
     const door = await connect();
     await until(() => expect(liveCalls().at(-1)).toBe("/v1/live?have=13"));
-    expect([await outcome(door, 3), await outcome(door, 4), await outcome(door, 5)]).toEqual([
-      "open",
-      "open",
-      "revoked",
-    ]);
+    await door.refresh();
+    const outcomes = [await outcome(door, 3), await outcome(door, 4), await outcome(door, 5)];
+    expect(outcomes).toEqual(["open", "open", "revoked"]);
     service.interfere = () => {
       throw new Error("no network");
     };
     const restarted = await openDoor();
     expect([await outcome(restarted, 3), await outcome(restarted, 5)]).toEqual(["open", "revoked"]);
     expect(waits).toEqual([]);
-  });
-
-  it.each([
-    ["is missing", (deltas: string[]) => deltas.slice(1), "lacks changes that are known"],
-    ["is not genuine", ([first = "", last = ""]: string[]) => [first, last.slice(0, -9)], "door.json is ignored"],
-  ])("a door without the network opens for nobody when a change in its file %s", async (_, damage, reason) => {
-    service.live = (have) => {
-      if (have === 10) return new Response(service.delta(10, 12, { 5: REVOKED }));
-      return have === 12 ? new Response(service.delta(12, 13, { 3: REVOKED })) : held();
-    };
-    const door = await connect();
-    await until(() => expect(liveCalls().at(-1)).toBe("/v1/live?have=13"));
-    door.stop();
-    const path = join(folder, "door.json");
-    const stored = JSON.parse(readFileSync(path, "utf8"));
-    writeFileSync(path, JSON.stringify({ ...stored, deltas: damage(stored.deltas) }));
-    service.interfere = () => {
-      throw new Error("no network");
-    };
-    const restarted = await openDoor();
-    await restarted.refresh();
-    expect(await outcome(restarted, 5)).toBe("status-unknown");
-    expect(logged.join()).toContain(reason);
-    expect(JSON.parse(readFileSync(path, "utf8")).statusLists).toEqual(stored.statusLists);
-    service.interfere = () => undefined;
-    service.statuses.set(3, REVOKED).set(5, REVOKED);
-    service.change = 13;
-    await restarted.refresh();
-    expect([await outcome(restarted, 4), await outcome(restarted, 5)]).toEqual(["open", "revoked"]);
   });
 
   it("a door writes its file once at a time, though a delta comes while it refreshes", async () => {
@@ -158,20 +127,11 @@ describe("a connected door (contract section 26)", () => {
     service.hasStatusLists = false;
     const door = await connect();
     await until(() => expect(waits.length).toBeGreaterThan(3));
-    expect(logged).toEqual([
-      "not connected: there are no status lists; does the application publish them (--status-list)?",
-    ]);
+    const line = "not connected: there are no status lists; does the application publish them (--status-list)?";
+    expect(logged).toEqual([line]);
     service.hasStatusLists = true;
     await door.refresh();
     await until(() => expect(liveCalls()).toEqual(["/v1/live?have=10"]));
-  });
-
-  it("a door keeps what it knows when a cached list is older", async () => {
-    service.live = (have) => (have === 10 ? new Response(service.delta(10, 11, { 3: SUSPENDED })) : held());
-    const door = await connect();
-    await until(() => expect(liveCalls().at(-1)).toBe("/v1/live?have=11"));
-    await door.refresh();
-    expect(await outcome(door, 3)).toBe("suspended");
   });
 
   it("a door downloads the lists again after a republication, or when it lacks more than 2,000 changes", async () => {
@@ -191,9 +151,7 @@ describe("a connected door (contract section 26)", () => {
       if (liveCalls().length === 1) return new Response(service.delta(10, 11, { 3: SUSPENDED }));
       return have === 11 ? new Response(service.delta(10, 10, {})) : held();
     };
-    const door = await openDoor();
-    await door.refresh();
-    void door.listen();
+    const door = await connect();
     await until(() => expect(liveCalls()).toEqual(["10", "11", "10"].map((have) => `/v1/live?have=${have}`)));
     expect(logged).toContain("changes up to 10: the lists are needed again");
     expect(await outcome(door, 3)).toBe("open");
@@ -202,30 +160,23 @@ describe("a connected door (contract section 26)", () => {
   it("a door waits while a cache still has the lists of before a restore (section 21)", async () => {
     service.change = 11;
     service.live = () => (liveCalls().length <= 3 ? new Response(service.delta(10, 10, {})) : held());
-    const door = await openDoor();
-    await door.refresh();
-    void door.listen();
+    await connect();
     await until(() => expect(liveCalls()).toEqual(Array(4).fill("/v1/live?have=11")));
     expect(waits.filter((milliseconds) => milliseconds >= 5000 && milliseconds <= 10_000)).toHaveLength(3);
   });
 
   it.each([
-    ["forged", () => signJwt(newKey("first"), "statusdelta+jwt", {}), "bad-signature"],
-    ["truncated", () => service.delta(10, 11, { 3: SUSPENDED }).slice(0, -9), "bad-signature|malformed"],
+    ["forged", () => new DoorService(() => NOW).delta(10, 11, { 3: SUSPENDED }), "bad-signature"],
     [
       "of another application",
       () => service.delta(10, 11, { 3: SUSPENDED }, { sub: "https://x.example" }),
       "wrong-uri",
     ],
-    ["swapped for a list", () => service.statusList(), "wrong-type"],
-    ["without its entries", () => service.delta(10, 11, {}, { entries: undefined }), "malformed"],
   ])("a door does not apply a delta that is %s, and goes on with its lists", async (_, make, reason) => {
     service.live = (have) => (liveCalls().length === 1 && have === 10 ? new Response(make()) : held());
     const door = await connect();
     await until(() => expect(liveCalls()).toHaveLength(2));
-    expect(logged.join()).toMatch(
-      new RegExp(`not connected: a delta is refused \\((${reason})\\); the lists are used`),
-    );
+    expect(logged).toContain(`not connected: a delta is refused (${reason}); the lists are used`);
     expect([await outcome(door, 3), liveCalls().at(-1)]).toEqual(["open", "/v1/live?have=10"]);
     service.statuses.set(3, SUSPENDED);
     service.change = 11;
@@ -256,36 +207,20 @@ describe("a connected door (contract section 26)", () => {
 });
 
 describe("doors whose calls all end at once, as in a deployment or a restart (contract section 26)", () => {
-  it("300 doors call again with jitter, all equally often", { timeout: 120_000 }, async () => {
+  it("300 doors call again with jitter, all equally often", async () => {
     const COUNT = 300;
-    const calls = new Map<string, number>();
     const { promise: restart, resolve } = Promise.withResolvers<void>();
-    const [jwt, keys] = [service.statusList(), service.keySet()];
-    for (let place = 0; place < COUNT; place++) {
-      const secret = `door ${place}`;
-      const door = await Door.open({
-        ...{ serviceUrl: service.url, applicationId: APPLICATION_ID, secret, now: () => NOW },
-        // Nothing can be written there.
-        ...{ file: "/dev/null/door.json", log: () => {} },
-        async fetch(url, { headers }) {
-          if (url.endsWith("/jwks.json")) return Response.json(keys);
-          if (url.endsWith("/status/0")) return new Response(jwt);
-          if (!url.includes("/v1/live")) return Response.json({}, { status: 404 });
-          const name = new Headers(headers).get("applicationsecret") ?? "";
-          const count = (calls.get(name) ?? 0) + 1;
-          calls.set(name, count);
-          if (count > 1) return held();
-          await restart;
-          throw new TypeError("fetch failed");
-        },
-      });
-      doors.push(door);
-      await door.refresh();
-      void door.listen();
-    }
-    await until(() => expect(calls.size).toBe(COUNT));
+    let calls = 0;
+    service.live = async () => {
+      if (++calls > COUNT) return held();
+      await restart;
+      throw new TypeError("fetch failed");
+    };
+    // Nothing can be written there.
+    for (let place = 0; place < COUNT; place++) await connect("/dev/null/door.json");
+    await until(() => expect(calls).toBe(COUNT));
     resolve();
-    await until(() => expect([...calls.values()].filter((count) => count === 2)).toHaveLength(COUNT));
+    await until(() => expect(calls).toBe(2 * COUNT));
     expect(waits).toHaveLength(COUNT);
     expect([Math.min(...waits) >= 1000, Math.max(...waits) <= 2000]).toEqual([true, true]);
     // Of 300, each tenth of that second has about 30.

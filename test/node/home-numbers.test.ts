@@ -67,12 +67,6 @@ async function expectDisjoint(): Promise<void> {
 const registered = async (): Promise<[ApplicationId, number, number][]> =>
   (await listRegistrations(homes)).map((row) => [row.applicationId, row.firstNumber, row.lastNumber]);
 
-/** A command that registers 100 numbers for an application that does not exist. */
-const newRegistration = (inHome: number, first: number) => {
-  const range = { first, last: first + 99 };
-  return { kind: "register", applicationId: newApplicationId(inHome), range } as const;
-};
-
 /** What is registered in this work was registered so many hours ago. */
 async function hoursAgo<Result>(hours: number, work: () => Promise<Result>): Promise<Result> {
   register.now = () => Date.now() - hours * 3_600_000;
@@ -139,15 +133,6 @@ describe("administrators who race (contract section 17)", () => {
       });
     },
   );
-
-  it("a range does not grow into the range that another administrator creates", async () => {
-    await atEachStep(async (step) => {
-      const { applicationId } = await create(2, [100, 199]);
-      const racing = interruptHomes(step, homes, () => create(1, [250, 350]).catch(() => {}));
-      await Promise.allSettled([grow(applicationId, 299, racing.homes)]);
-      return { isOver: racing.steps() < step };
-    });
-  });
 });
 
 describe("a command that dies half-way (contract section 17)", () => {
@@ -170,9 +155,10 @@ describe("a command that dies half-way (contract section 17)", () => {
 
   /** Registers 100 to 199 for an application that is never created. */
   async function registerOnly(hours: number): Promise<ApplicationId> {
-    const command = newRegistration(2, 100);
-    await hoursAgo(hours, () => register.submit(command));
-    return command.applicationId;
+    const applicationId = newApplicationId(2);
+    const command = { kind: "register", applicationId, range: { first: 100, last: 199 } } as const;
+    await hoursAgo(hours, () => submitOn(homes)(command));
+    return applicationId;
   }
 
   it("a creation that dies leaves a registration that home check reports after 24 hours and only --release clears", async () => {

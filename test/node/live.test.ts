@@ -8,8 +8,6 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import * as z from "zod";
 import { DeviceClient, ServerClient } from "../../src/client/index.ts";
 import { findPython } from "../../src/dev/verify-in-language.ts";
-import { byEffort } from "../support/effort.ts";
-import { startHarness } from "./support/harness.ts";
 import { type RunningProgram, startProgram } from "./support/program.ts";
 import { closeHomes, runScriptHere } from "./support/script.ts";
 import { type RunningService, startService } from "./support/service.ts";
@@ -50,14 +48,8 @@ async function addDoor(name: string): Promise<string> {
   return added.parse(JSON.parse(stdout)).applicationSecret;
 }
 
-interface Phone {
-  badgeId: string;
-  /** A new badge signature. */
-  sign(): Promise<string>;
-}
-
 /** A phone with a badge, whose signatures name its status list: the service has heard of the setting. */
-async function newPhone(): Promise<Phone> {
+async function newPhone() {
   const { origin: baseUrl, demo } = service;
   const device = new DeviceClient({ baseUrl, applicationId: demo.applicationId, udid: `phone-${++phones}` });
   const { badgeId } = await device.requestBadge({ userId: `user-${phones}` });
@@ -96,99 +88,64 @@ function startDoor(program: readonly string[], file: string, secret: string) {
   };
 }
 
-/** A call as `curl` makes it. */
-const listen = (
-  { origin, applicationId }: { origin: string; applicationId: string },
-  applicationsecret: string,
-  have: number,
-) => fetch(`${origin}/v1/live?have=${have}`, { headers: { applicationid: applicationId, applicationsecret } });
+describe("connected doors over a real network (contract section 26)", { timeout: PATIENCE }, () => {
+  it("connected doors refuse a suspended badge at once, whatever is killed, and go on with their file without the network", async () => {
+    const phone = await newPhone();
+    const signature = await phone.sign();
+    const open: (() => ReturnType<typeof startDoor>)[] = [];
+    for (const [place, program] of PROGRAMS.entries()) {
+      const [file, secret] = [join(folder, `${place}.json`), await addDoor(`Door ${place}`)];
+      open.push(() => startDoor(program, file, secret));
+    }
+    const opened = open.map((each) => each());
+    for (const door of opened) {
+      await door.untilSaid(/Ready/);
+      await door.decides(signature, "open: badge");
+    }
+    await server.suspendBadge(phone.badgeId);
+    for (const door of opened) await door.comesToDecide(signature, "closed: suspended");
+    await service.kill();
+    for (const door of opened) {
+      await door.untilSaid(/not connected/);
+      await door.decides(signature, "closed: suspended");
+      door.kill();
+    }
+    const restarted = open.map((each) => each());
+    for (const door of restarted) {
+      await door.untilSaid(/Ready/);
+      await door.decides(signature, "closed: suspended");
+    }
+    service = await service.restart();
+    await server.resumeBadge(phone.badgeId);
+    for (const door of restarted) await door.comesToDecide(signature, "open: badge");
+    const listed: unknown[] = [];
+    for await (const each of server.listDoors().doors()) listed.push(each);
+    expect(listed).toMatchObject(PROGRAMS.map((_, place) => ({ name: `Door ${place}`, seenAt: expect.any(String) })));
+    for (const door of restarted) door.kill();
+  });
 
-// The one waits while the other works.
-describe.concurrent("connected doors over a real network (contract section 26)", () => {
-  // live/live.test.ts proves it with a clock that the test moves.
-  it.runIf(byEffort(false, true))(
-    "a connected door is answered after 50 seconds if nothing has changed",
-    async () => {
-      // Another service, in which nobody else changes anything of this application.
-      const quiet = await startHarness();
-      const { applicationSecret } = quiet;
-      await quiet.admin("application", "update", quiet.applicationId, "--status-list");
-      await quiet.issue("user");
-      let have = 0;
-      while (have === 0) have = Number(decodeJwt(await (await listen(quiet, applicationSecret, 0)).text()).change);
-      const startedAt = performance.now();
-      const answer = await listen(quiet, applicationSecret, have);
-      expect(performance.now() - startedAt).toBeGreaterThan(49_000);
-      expect(answer.headers.get("content-type")).toBe("application/statusdelta+jwt");
-      expect(decodeJwt(await answer.text())).toMatchObject({ since: have, change: have, entries: [] });
-    },
-    PATIENCE,
-  );
-
-  it(
-    "connected doors refuse a suspended badge at once, whatever is killed, and go on with their file without the network",
-    async () => {
-      const phone = await newPhone();
-      const signature = await phone.sign();
-      const open: (() => ReturnType<typeof startDoor>)[] = [];
-      for (const [place, program] of PROGRAMS.entries()) {
-        const [file, secret] = [join(folder, `${place}.json`), await addDoor(`Door ${place}`)];
-        open.push(() => startDoor(program, file, secret));
-      }
-      const opened = open.map((each) => each());
-      for (const door of opened) {
-        await door.untilSaid(/Ready/);
-        await door.decides(signature, "open: badge");
-      }
-      await server.suspendBadge(phone.badgeId);
-      for (const door of opened) await door.comesToDecide(signature, "closed: suspended");
-      await service.kill();
-      for (const door of opened) {
-        await door.untilSaid(/not connected/);
-        await door.decides(signature, "closed: suspended");
-        door.kill();
-      }
-      const restarted = open.map((each) => each());
-      for (const door of restarted) {
-        await door.untilSaid(/Ready/);
-        await door.decides(signature, "closed: suspended");
-      }
-      service = await service.restart();
-      await server.resumeBadge(phone.badgeId);
-      for (const door of restarted) await door.comesToDecide(signature, "open: badge");
-      const listed: unknown[] = [];
-      for await (const each of server.listDoors().doors()) listed.push(each);
-      expect(listed).toMatchObject(PROGRAMS.map((_, place) => ({ name: `Door ${place}`, seenAt: expect.any(String) })));
-      for (const door of restarted) door.kill();
-    },
-    PATIENCE,
-  );
-});
-
-describe("a connected door that never reads (contract section 26)", () => {
-  it(
-    "connected doors are served beside one that never reads",
-    async () => {
-      const { hostname, port, host } = new URL(service.origin);
-      const { applicationId, applicationSecret } = service.demo;
-      const demo = { origin: service.origin, applicationId };
-      const phone = await newPhone();
-      const first = decodeJwt(await (await listen(demo, applicationSecret, 0)).text());
-      const deaf = await addDoor("Deaf");
-      const sockets = Array.from({ length: 20 }, () => {
-        const socket = connect(Number(port), hostname).on("error", () => {});
-        const headers = [`host: ${host}`, `applicationid: ${applicationId}`, `applicationsecret: ${deaf}`];
-        // Calls one after the other on each connection, whose responses nobody takes.
-        const request = `GET /v1/live HTTP/1.1\r\n${headers.join("\r\n")}\r\n\r\n`;
-        socket.pause().write(request.repeat(5));
-        return socket;
-      });
-      const neighbour = listen(demo, applicationSecret, Number(first.change));
-      await server.suspendBadge(phone.badgeId);
-      const delta = decodeJwt(await (await neighbour).text());
-      expect(delta).toMatchObject({ entries: [[0, expect.any(Number), 2]] });
-      for (const socket of sockets) socket.destroy();
-    },
-    PATIENCE,
-  );
+  it("connected doors are served beside one that never reads", async () => {
+    const { origin } = service;
+    const { hostname, port, host } = new URL(origin);
+    const { applicationId, applicationSecret } = service.demo;
+    const listen = async (have: unknown) => {
+      const headers = { applicationid: applicationId, applicationsecret: applicationSecret };
+      return decodeJwt(await (await fetch(`${origin}/v1/live?have=${have}`, { headers })).text());
+    };
+    const phone = await newPhone();
+    const { change } = await listen(0);
+    const deaf = await addDoor("Deaf");
+    const sockets = Array.from({ length: 20 }, () => {
+      const socket = connect(Number(port), hostname).on("error", () => {});
+      const headers = [`host: ${host}`, `applicationid: ${applicationId}`, `applicationsecret: ${deaf}`];
+      // Calls one after the other on each connection, whose responses nobody takes.
+      const request = `GET /v1/live HTTP/1.1\r\n${headers.join("\r\n")}\r\n\r\n`;
+      socket.pause().write(request.repeat(5));
+      return socket;
+    });
+    const neighbour = listen(change);
+    await server.suspendBadge(phone.badgeId);
+    expect(await neighbour).toMatchObject({ entries: [[0, expect.any(Number), 2]] });
+    for (const socket of sockets) socket.destroy();
+  });
 });

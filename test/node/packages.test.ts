@@ -30,6 +30,8 @@ beforeAll(() => {
 
 afterAll(() => rmSync(consumer, { recursive: true, force: true }));
 
+const read = (...path: string[]): string => readFileSync(join(...path), "utf8");
+
 /** Finds the machine's own Node before the project's, which npm puts first. */
 const PATH = [
   ...(process.env.PATH ?? "").split(delimiter).filter((folder) => !folder.includes("node_modules")),
@@ -45,18 +47,13 @@ function run(source: string): unknown {
 describe("the packed packages are ready to publish (contract section 25)", () => {
   it.each(["client", "verify"])("%s has its licence, changes, repository and a version", (name) => {
     const folder = join(consumer, "node_modules/@badge-distribution", name);
-    for (const file of ["LICENSE", "CHANGELOG.md", "README.md"])
-      expect(readFileSync(join(folder, file), "utf8")).not.toBe("");
-    const manifest: unknown = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
-    const { version } = z
-      .object({ version: z.string() })
-      .parse(JSON.parse(readFileSync(join(PROJECT, "package.json"), "utf8")));
+    for (const file of ["LICENSE", "CHANGELOG.md", "README.md"]) expect(read(folder, file)).not.toBe("");
+    const manifest: unknown = JSON.parse(read(folder, "package.json"));
+    const { version } = z.object({ version: z.string() }).parse(JSON.parse(read(PROJECT, "package.json")));
     const repository = { type: "git", directory: `src/${name}`, url: expect.stringMatching(/^git\+https:/) };
     const published = { license: "MIT", type: "module", publishConfig: { access: "public" } };
     expect(manifest).toMatchObject({ version, repository, ...published });
-    expect(readFileSync(join(PROJECT, "src/verify/python/pyproject.toml"), "utf8")).toContain(
-      `\nversion = "${version}"\n`,
-    );
+    expect(read(PROJECT, "src/verify/python/pyproject.toml")).toContain(`\nversion = "${version}"\n`);
   });
 });
 
@@ -125,7 +122,7 @@ function typeErrors(files: Record<string, string>, options: object): string {
 
 /** The TypeScript examples of a package's README, each as a module. */
 function examplesOf(name: string): Record<string, string> {
-  const readme = readFileSync(join(consumer, "node_modules/@badge-distribution", name, "README.md"), "utf8");
+  const readme = read(consumer, `node_modules/@badge-distribution/${name}/README.md`);
   const blocks = [...readme.matchAll(/^```ts\n(.*?)^```/gms)];
   return Object.fromEntries(blocks.map(([, code = ""], index) => [`${name}-${index}.ts`, code]));
 }
@@ -133,12 +130,10 @@ function examplesOf(name: string): Record<string, string> {
 describe("the packed packages are typed", () => {
   const node = { typeRoots: [join(PROJECT, "node_modules/@types")], types: ["node"] };
 
+  const bundler = { module: "esnext", moduleResolution: "bundler", lib: ["es2022", "dom"], ...node };
   it.each([
     ["Node's types and its resolution", { module: "nodenext", lib: ["es2022"], ...node }],
-    [
-      "a browser's types and a bundler's resolution",
-      { module: "esnext", moduleResolution: "bundler", lib: ["es2022", "dom"], ...node },
-    ],
+    ["a browser's types and a bundler's resolution", bundler],
   ])("the packages and the examples of both README files compile, with %s", (_name, options) => {
     const examples = { ...examplesOf("client"), ...examplesOf("verify") };
     expect(Object.keys(examples).length).toBeGreaterThan(5);

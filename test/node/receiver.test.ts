@@ -87,29 +87,22 @@ describe.each(PROGRAMS)("the example %s (contract section 8)", (_name, start) =>
 
   afterAll(() => void receiver.child.kill());
 
-  it("the example receiver accepts a genuine webhook in a chunked body, as some proxies send it, and prints it on one line", async () => {
-    const sent = webhook();
+  it("the example receiver accepts every kind of event, also in a chunked body, as some proxies send it, and prints it on one line", async () => {
+    const created = webhook();
+    const sent = { ...created, text: created.text.replace("badge:created", "badge:suspended") };
     const request = httpRequest(url, { method: "POST", headers: headersOf(sent) });
     const responded = once(request, "response");
     request.write(sent.text.slice(0, 20));
     request.end(sent.text.slice(20));
     const [response] = await responded;
     expect(response.resume().statusCode).toBe(204);
-    expect(await printedOf(sent)).toEqual([`badge:created ${sent.id} {"id":"1000000001","userId":"Zoë\\n🚪"}`]);
-  });
-
-  it("the example receiver accepts every kind of event, such as a suspended badge (contract section 18)", async () => {
-    const sent = webhook();
-    const text = sent.text.replace("badge:created", "badge:suspended");
-    expect(await send({ ...sent, text })).toBe(204);
-    expect(await printedOf(sent)).toHaveLength(1);
+    expect(await printedOf(sent)).toEqual([`badge:suspended ${sent.id} {"id":"1000000001","userId":"Zoë\\n🚪"}`]);
   });
 
   it("the example receiver responds with 2xx to a repeated event, and prints it once", async () => {
     const sent = webhook();
-    for (const _ of [1, 2, 3]) expect(await send(sent)).toBe(204);
-    expect(await send({ ...sent, at: new Date(Date.now() - 60_000) })).toBe(204);
-    expect(await printedOf(sent)).toHaveLength(1);
+    for (const ago of [0, 0, 60_000]) expect(await send({ ...sent, at: new Date(Date.now() - ago) })).toBe(204);
+    expect(await printedOf(sent)).toEqual([expect.stringContaining("badge:created")]);
   });
 
   it("the example receiver accepts either of two secrets, and webhooks signed with both", async () => {

@@ -136,7 +136,7 @@ describe("what clocks and alarms cost (contract sections 5 and 8)", () => {
   });
 });
 
-describe("what a request costs (contract sections 2 to 5)", () => {
+describe("what a request or a webhook costs (contract sections 2 to 5 and 8)", () => {
   it("a badge: new, requested again, with new metadata, signing, listed", async () => {
     const { badge, sign, page, measure } = await open(WITH_WEBHOOK);
     expect(await measure(() => badge("new"))).toEqual(near(COSTS["new badge, webhook URL set"]));
@@ -172,13 +172,11 @@ describe("what a request costs (contract sections 2 to 5)", () => {
     await measure(create);
     expect(await measure(() => revoke(id))).toEqual(near(COSTS["invitation revoked"]));
   });
-});
 
-describe("what a webhook costs (contract section 8)", () => {
   it.each([
     { status: 204, one: COSTS["delivery, alone in its batch"], many: COSTS["delivery, 20 a batch"] },
     { status: 500, one: COSTS["failed attempt, alone"], many: COSTS["failed attempt, 20 a batch"] },
-  ])("answered with $status: one in a batch, and some in a batch", async ({ status, one, many }) => {
+  ])("webhooks answered with $status: one in a batch, and some in a batch", async ({ status, one, many }) => {
     for (const [count, cost] of [[1, one] as const, [MANY, many] as const]) {
       const { badge, meter, measure } = await open(WITH_WEBHOOK);
       await measure(() => times(count, (place) => badge(`device-${place}`)));

@@ -13,9 +13,9 @@ import { RECORDED_EVENTS, readRows } from "../invitations/support/storage.ts";
 import { bindObject, ring } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { testContext } from "../support/context.ts";
-import { homeDatabase, runSql } from "../support/home.ts";
+import { runSql } from "../support/home.ts";
 import { callServer } from "../support/http.ts";
-import { KeptQueue } from "../support/outbox.ts";
+import { keptQueue } from "../support/queue.ts";
 
 const log = useQuietLog();
 useStandingClock();
@@ -28,7 +28,7 @@ async function sweepWith(
   variables: Parameters<typeof readRetention>[0] = {},
   cursors = new Map<string, Checkpoint | null>(),
 ): Promise<void> {
-  const { context, deferred } = testContext({ queue: new KeptQueue(), retention: () => readRetention(variables) });
+  const { context, deferred } = testContext({ queue: keptQueue(), retention: () => readRetention(variables) });
   await sweepHome(context, {
     get: (name) => cursors.get(name) ?? null,
     set: (name, cursor) => cursors.set(name, cursor),
@@ -42,32 +42,25 @@ const events = async (application: TestApplication): Promise<string[]> =>
 const invitations = async (application: TestApplication): Promise<string[]> =>
   (await readRows(application)).invitations.map(({ state }) => state).toSorted();
 
-/** An application that has no URL keeps its held events held. */
-const silent = () => createApplication();
-
-describe("events (contract section 18)", () => {
+describe("events and the history (contract sections 18 and 23)", () => {
   it("events are deleted after 30 days if delivered, after 90 if exhausted or held, never while pending", async () => {
-    const application = await silent();
+    const application = await createApplication();
     for (const state of ["pending", "delivered", "exhausted", "held"]) await fill(application, 1, state);
-    moveClock(30 * DAY);
-    await sweepWith();
-    expect(await events(application)).toEqual(["delivered", "exhausted", "held", "pending"]);
-    moveClock(1);
-    await sweepWith();
-    expect(await events(application)).toEqual(["exhausted", "held", "pending"]);
-    moveClock(60 * DAY - 1);
-    await sweepWith();
-    expect(await events(application)).toEqual(["exhausted", "held", "pending"]);
-    moveClock(1);
-    await sweepWith();
-    expect(await events(application)).toEqual(["pending"]);
-    moveClock(4000 * DAY);
-    await sweepWith();
-    expect(await events(application)).toEqual(["pending"]);
+    for (const [pause, left] of [
+      [30 * DAY, ["delivered", "exhausted", "held", "pending"]],
+      [1, ["exhausted", "held", "pending"]],
+      [60 * DAY - 1, ["exhausted", "held", "pending"]],
+      [1, ["pending"]],
+      [4000 * DAY, ["pending"]],
+    ] as const) {
+      moveClock(pause);
+      await sweepWith();
+      expect(await events(application)).toEqual(left);
+    }
   });
 
   it("EVENT_RETENTION_DAYS changes when events are deleted, to it or three times as many days", async () => {
-    const application = await silent();
+    const application = await createApplication();
     for (const state of ["delivered", "exhausted"]) await fill(application, 1, state);
     moveClock(2 * DAY + 1);
     await sweepWith({ EVENT_RETENTION_DAYS: "2.5" });
@@ -80,7 +73,7 @@ describe("events (contract section 18)", () => {
   });
 
   it("old events behind many that stay are deleted: each minute continues where the one before stopped", async () => {
-    const application = await silent();
+    const application = await createApplication();
     await fill(application, SCANNED_ROWS + 200, "pending");
     moveClock(SECOND);
     await fill(application, 1, "delivered");
@@ -93,7 +86,7 @@ describe("events (contract section 18)", () => {
   });
 
   it("events are found whenever they become old: a scan that has reached the end starts again", async () => {
-    const application = await silent();
+    const application = await createApplication();
     await fill(application, 1, "delivered");
     moveClock(31 * DAY);
     const cursors = new Map<string, Checkpoint | null>([["eventsDeleted", ["app_~", ""]]]);
@@ -102,7 +95,7 @@ describe("events (contract section 18)", () => {
   });
 
   it("events stay if EVENT_RETENTION_DAYS is not a number, which is logged", async () => {
-    const application = await silent();
+    const application = await createApplication();
     await fill(application, 1, "delivered");
     moveClock(1000 * DAY);
     for (const text of ["", "30 days", "-1", "1e3", "NaN"]) await sweepWith({ EVENT_RETENTION_DAYS: text });
@@ -110,16 +103,11 @@ describe("events (contract section 18)", () => {
     const failed = log.lines().filter(({ event }) => event === "sweep-task-failed");
     expect(failed.map(({ task }) => task)).toEqual(Array.from({ length: 5 }, () => "eventsDeleted"));
   });
-});
 
-describe("the history (contract section 23)", () => {
   it("rows of the history are deleted after 400 days, or after HISTORY_RETENTION_DAYS", async () => {
     const application = await createApplication();
-    const rows = () =>
-      homeDatabase()
-        .prepare("SELECT count(*) AS rows FROM history WHERE application_id = ?1")
-        .bind(application.id)
-        .first<number>("rows");
+    const rows = async () =>
+      (await runSql("SELECT id FROM history WHERE application_id = ?1", application.id)).results.length;
     const addRow = () =>
       runSql(
         "INSERT INTO history (application_id, id, at, action, actor_kind) VALUES (?1, ?2, ?3, 'key:rotated', 'server')",
@@ -219,15 +207,15 @@ describe("invitations (contract section 18)", () => {
     const application = await createApplication();
     await bindObject(application, () => ({ INVITATION_RETENTION_DAYS: "0.05" }));
     await revokeNow(application);
-    moveClock(HOUR);
-    await ring(application);
-    expect(await invitations(application)).toEqual(["revoked"]);
-    moveClock(0.2 * HOUR);
-    await ring(application);
-    expect(await invitations(application)).toEqual(["revoked"]);
-    moveClock(1.2 * HOUR);
-    await ring(application);
-    expect(await invitations(application)).toEqual([]);
+    for (const [pause, left] of [
+      [HOUR, ["revoked"]],
+      [0.2 * HOUR, ["revoked"]],
+      [1.2 * HOUR, []],
+    ] as const) {
+      moveClock(pause);
+      await ring(application);
+      expect(await invitations(application)).toEqual(left);
+    }
     await expectInSync(application);
   });
 });

@@ -6,6 +6,7 @@ import { DAY_MILLISECONDS, HOUR_MILLISECONDS } from "../../src/shared/time.ts";
 import { BADGE_CURSOR } from "../../src/worker/badges/list.ts";
 import { findRecipients } from "../../src/worker/storage/command-rows.ts";
 import { Database } from "../../src/worker/storage/database.ts";
+import { readCounts } from "../../src/worker/storage/statistics-counts.ts";
 import { readStatusRows } from "../../src/worker/storage/status-lists.ts";
 import { findDueEvents, releaseHeldEvents } from "../../src/worker/storage/webhook-backlog.ts";
 import { reconcile } from "../allocator/support.ts";
@@ -13,7 +14,7 @@ import { aroundObjectD1, wake } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { billOf } from "../support/bill.ts";
 import { callWith, UNLIMITED } from "../support/bindings.ts";
-import { aroundD1 } from "../support/d1.ts";
+import { type AroundTrip, aroundD1, type Statement } from "../support/d1.ts";
 import { byEffort } from "../support/effort.ts";
 import { isAbout } from "../support/faults.ts";
 import { bindDatabase, homeDatabase, runSql } from "../support/home.ts";
@@ -50,7 +51,7 @@ async function fill(table: string, { id }: { id: string }, count: number, column
   const names = Object.keys(columns);
   await runSql(
     `WITH RECURSIVE place (n) AS (SELECT CAST(?3 AS INTEGER) UNION ALL SELECT n + 1 FROM place WHERE n + 1 < ?3 + ?2)
-     INSERT INTO ${table} (application_id, ${names}) SELECT ?1, ${names.map((name) => columns[name] ?? "NULL")} FROM place`,
+     INSERT INTO ${table} (application_id, ${names}) SELECT ?1, ${names.map((name) => columns[name] ?? "NULL")} FROM place WHERE ?2 > 0`,
     id,
     count,
     first,
@@ -62,21 +63,9 @@ let nextNumber = 6_000_000_000;
 /** @param from the ordinal before the first */
 const badges = async (application: TestApplication, count: number, from: number, columns: Row = {}, first = 1) => {
   const row = {
-    ...{
-      number: `${nextNumber} + n`,
-      device: `'d' || (${nextNumber} + n)`,
-      user_id: "'user ' || n",
-      event_id: "'evt_' || n",
-      signing_key_id: 1,
-    },
-    ...{
-      ordinal: `${from} + n`,
-      login_sequence: 1,
-      issued_at: "1000",
-      change: `${from} + n`,
-      changed_at: "1000",
-      ...columns,
-    },
+    ...{ number: `${nextNumber} + n`, device: `'d' || (${nextNumber} + n)`, user_id: "'user ' || n" },
+    ...{ event_id: "'evt_' || n", signing_key_id: 1, ordinal: `${from} + n`, login_sequence: 1 },
+    ...{ issued_at: 1000, change: `${from} + n`, changed_at: 1000, ...columns },
   };
   await fill("badge", application, count, row, first);
   nextNumber += first + count;
@@ -102,13 +91,8 @@ const invitations = (
 const events = (application: TestApplication, count: number, state: string, madeAt: number, first = 1) => {
   const row = {
     id: `'${eventIdPrefix(madeAt)}' || printf('%016d', n)`,
-    ...{
-      event: "'badge:created'",
-      payload: "'{\"data\":{}}'",
-      state: `'${state}'`,
-      due_at: NOW + 1000,
-      created_at: madeAt,
-    },
+    ...{ event: "'badge:created'", payload: "'{\"data\":{}}'", state: `'${state}'` },
+    ...{ due_at: NOW + 1000, created_at: madeAt },
   };
   return fill("webhook_event", application, count, row, first);
 };
@@ -221,22 +205,29 @@ const LISTS = Object.entries(openApiDocument(NOW).paths).flatMap(([path, { get: 
 
 const page = z.record(z.string(), z.unknown());
 
-/** Calls an application's server, and counts what D1 reads. */
-async function read(application: TestApplication, path: string) {
-  let rowsRead = 0;
-  const d1 = aroundD1(homeDatabase(), async (statements, send) => {
+/** Adds to `bills` how many rows each trip to D1 reads that is `counted`. */
+function billing(bills: number[], isCounted: (statements: readonly Statement[]) => boolean = () => true): AroundTrip {
+  return async (statements, send) => {
     const result = await send();
-    if (!isAbout(statements, "FROM application WHERE application.id"))
-      rowsRead += (await billOf(statements, result)).rowsRead;
+    if (isCounted(statements)) bills.push((await billOf(statements, result)).rowsRead);
     return result;
-  });
+  };
+}
+
+const sumOf = (numbers: readonly number[]) => numbers.reduce((sum, each) => sum + each, 0);
+
+/** Calls an application's server, and counts what D1 reads, but not what tells who calls. */
+async function read(application: TestApplication, path: string) {
+  const bills: number[] = [];
+  const isCounted = (statements: readonly Statement[]) => !isAbout(statements, "FROM application WHERE application.id");
+  const d1 = aroundD1(homeDatabase(), billing(bills, isCounted));
   const url = `https://badges.example${path}${path.includes("?") ? "&" : "?"}per_page=${PER_PAGE}`;
   const bindings = { ...bindDatabase(d1), DEVICE_LIMIT: UNLIMITED, CLIENT_IP_LIMIT: UNLIMITED };
   const answer = await callWith(bindings, new Request(url, { headers: serverHeaders(application) }));
   expect(answer.status, `${path} ${JSON.stringify(answer.body)}`).toBe(200);
   const [list] = Object.values(page.parse(answer.body)).filter((value) => Array.isArray(value));
   const cursor = answer.headers.get("pagination-cursor");
-  return { rowsRead, items: list?.length, hasNext: cursor !== null, cursor };
+  return { rowsRead: sumOf(bills), items: list?.length, hasNext: cursor !== null, cursor };
 }
 
 it.each(["/v1/badges", "/v1/users/user-0/badges"])(
@@ -296,12 +287,6 @@ async function measureCalls(application: TestApplication, name: string): Promise
 }
 
 describe("a call costs what it returns or changes (contract sections 21 and 24)", () => {
-  /** In the order of their IDs, in which indexes have them: the measured ones are in the middle. */
-  async function fourApplications(): Promise<TestApplication[]> {
-    const made = await Promise.all(Array.from({ length: 4 }, () => createApplication()));
-    return made.toSorted((one, other) => (one.id < other.id ? -1 : 1));
-  }
-
   it("the cost of every list is measured, without a filter and with each of its states", () => {
     const measured = [...Object.keys(READS), ...BOUNDED];
     // One cannot be listed without its state.
@@ -348,11 +333,7 @@ describe("a call costs what it returns or changes (contract sections 21 and 24)"
     await fill("freed_number", other, 5000, { number, freed_at: 1 });
     const application = await createApplication();
     const rowsRead: number[] = [];
-    await aroundObjectD1(application, () => async (statements, send) => {
-      const result = await send();
-      rowsRead.push((await billOf(statements, result)).rowsRead);
-      return result;
-    });
+    await aroundObjectD1(application, () => billing(rowsRead));
     await wake(application);
     expect(await reconcile(application, { republish: true, verify: true })).toMatchObject({ republished: true });
     expect(rowsRead.length).toBeGreaterThan(10);
@@ -364,11 +345,7 @@ describe("a call costs what it returns or changes (contract sections 21 and 24)"
     await invitations(application, 8000, { state: "revoked", createdAt: 1_000_000 });
     await wake(application);
     const rowsRead: number[] = [];
-    await aroundObjectD1(application, () => async (statements, send) => {
-      const result = await send();
-      if (isAbout(statements, "from invitation")) rowsRead.push((await billOf(statements, result)).rowsRead);
-      return result;
-    });
+    await aroundObjectD1(application, () => billing(rowsRead, (statements) => isAbout(statements, "from invitation")));
     expect(await reconcile(application, { verify: true })).toMatchObject({ differences: { count: 0 } });
     expect(rowsRead.length).toBeGreaterThan(8);
     expect(Math.max(...rowsRead)).toBeLessThan(4000);
@@ -377,7 +354,9 @@ describe("a call costs what it returns or changes (contract sections 21 and 24)"
   it(`a call costs what it returns or changes beside ${MANY} rows of other applications and of other states`, {
     timeout: 300_000,
   }, async () => {
-    const [before, application, caller, after] = await fourApplications();
+    const made = await Promise.all([1, 2, 3, 4].map(() => createApplication()));
+    // In the order of their IDs, in which indexes have them: the measured ones are in the middle.
+    const [before, application, caller, after] = made.toSorted((one, other) => (one.id < other.id ? -1 : 1));
     if (!before || !application || !caller || !after) throw new Error("there are four");
     await fillFew(application);
     // One of each, so that every range has a row behind it, which a search reads to see that it has ended.
@@ -410,26 +389,49 @@ describe("a call costs what it returns or changes (contract sections 21 and 24)"
 
   /** What the sweep looks for in all applications: at most its limit of each, and one look where nothing is. */
   async function sweepsReadTheirLimit(crowded: TestApplication): Promise<void> {
-    let rowsRead = 0;
-    const db = new Database(
-      aroundD1(homeDatabase(), async (statements, send) => {
-        const result = await send();
-        rowsRead += (await billOf(statements, result)).rowsRead;
-        return result;
-      }),
-    );
-    const cost = async (work: () => Promise<unknown>) => {
-      rowsRead = 0;
-      await work();
-      return rowsRead;
+    const cost = async (work: (db: Database) => Promise<unknown>) => {
+      const bills: number[] = [];
+      await work(new Database(aroundD1(homeDatabase(), billing(bills))));
+      return sumOf(bills);
     };
     await runSql("UPDATE webhook_event SET due_at = 0 WHERE state = 'pending'");
     const due = { now: NOW, createdBefore: NOW, perApplication: 10, limit: 100 };
-    expect(await cost(() => findDueEvents(db, due))).toBeLessThan(100);
-    expect(await cost(() => releaseHeldEvents(db, 10))).toBeLessThan(200);
-    expect(await cost(() => findRecipients(db, "", 400))).toBeLessThan(20);
+    expect(await cost((db) => findDueEvents(db, due))).toBeLessThan(100);
+    expect(await cost((db) => releaseHeldEvents(db, 10))).toBeLessThan(200);
+    expect(await cost((db) => findRecipients(db, "", 400))).toBeLessThan(20);
     // Of a list that has no badge, beside the expiries of others that nobody has recorded.
     const list = { applicationId: crowded.id, list: 9 };
-    expect(await cost(() => readStatusRows(db, list, NOW, 100))).toBeLessThan(10);
+    expect(await cost((db) => readStatusRows(db, list, NOW, 100))).toBeLessThan(10);
+  }
+});
+
+it("statistics read at most 60,000 rows of an application of any size (contract section 19)", async () => {
+  const [size, isNew] = [100_000, "n >= 99970"];
+  const application = await createApplication({ size, reuseAfterSeconds: 86_400 });
+  const { id } = application;
+  const metadata = "json_object('os', 'OS ' || (n % 20))";
+  await badges(application, size, 0, { metadata, ended_at: "iif(n % 7, NULL, 1000)" });
+  await runSql("UPDATE application_head SET last_ordinal = ?2 WHERE application_id = ?1", id, size);
+  // A fifth of each kind, and the newest 30 never tried.
+  const row = {
+    ...{ id: "'evt_' || printf('%026d', n)", event: "'badge:created'", payload: "'{}'", created_at: 1 },
+    state: `iif(${isNew}, 'pending', json_array('pending', 'held', 'exhausted', 'delivered', 'delivered') ->> (n % 5))`,
+    due_at: `iif(${isNew} OR n % 5, NULL, 1)`,
+    last_outcome: `iif(${isNew}, NULL, iif(n % 2, 'answered', 'timeout'))`,
+  };
+  await fill("webhook_event", application, size, row, 0);
+  for (const coolingDown of [0, 20_000]) {
+    await fill("freed_number", application, coolingDown, { number: "5 + n", freed_at: NOW });
+    const bills: number[] = [];
+    const counts = await readCounts(new Database(aroundD1(homeDatabase(), billing(bills))), id, NOW);
+    expect(sumOf(bills)).toBeLessThanOrEqual(60_000);
+    const limit = coolingDown === 0 ? 9975 : 7475;
+    const eventsIn = (state: string) =>
+      sumOf((counts?.deliveries ?? []).filter((each) => each.state === state).map((each) => each.events));
+    expect(["exhausted", "held", "pending"].map(eventsIn)).toEqual([limit, limit, limit + 30]);
+    expect(counts?.deliveries).toContainEqual({ state: "pending", outcome: null, events: 30 });
+    expect(counts?.deliveries.map(({ outcome }) => outcome)).toContain("timeout");
+    expect(sumOf((counts?.metadata ?? []).map((each) => each.badges))).toBe(20_000);
+    expect(counts?.application.coolingDown).toBe(coolingDown === 0 ? 0 : 10_000);
   }
 });

@@ -1,7 +1,7 @@
 import { eq, sql } from "drizzle-orm";
 import { integer, sqliteTable } from "drizzle-orm/sqlite-core";
 import { expect, it } from "vitest";
-import { byShape, orm, statement } from "../../src/worker/storage/statement.ts";
+import { orm, statement } from "../../src/worker/storage/statement.ts";
 
 const person = sqliteTable("test_person", { id: integer("id").primaryKey() });
 const visit = sqliteTable("test_visit", { id: integer("id").primaryKey(), personId: integer("person_id").notNull() });
@@ -14,20 +14,4 @@ it("a statement refuses two columns of one name, because a batch would give one 
   const aliased = () => sql`${visit.id}`.mapWith(visit.id).as("visit");
   expect(() => joined(visit.id).sql).toThrow("equal columns");
   expect(joined(aliased()).sql).toContain(`as "visit"`);
-});
-
-it("a statement is built once for each shape", () => {
-  let built = 0;
-  const shapes = byShape(({ state, isNewest }: { state: string | null; isNewest: boolean }) => {
-    built++;
-    return `${state} ${isNewest}`;
-  });
-  expect(
-    [
-      { state: null, isNewest: true },
-      { state: "null", isNewest: true },
-    ].map(shapes),
-  ).toEqual(["null true", "null true"]);
-  shapes({ state: null, isNewest: true });
-  expect(built).toBe(2);
 });

@@ -2,12 +2,13 @@ import { describe, expect, it } from "vitest";
 import { statistics } from "../../src/shared/statistics-response.ts";
 import { fillBadges, headOf } from "../allocator/support.ts";
 import { issueTo, takeStep, withBadge } from "../badges/life-support.ts";
-import { claim, invite, revoke } from "../invitations/support/calls.ts";
+import { invite, revoke } from "../invitations/support/calls.ts";
 import { ahead, DAY, HOUR, MINUTE, moveClock, useStandingClock } from "../invitations/support/clock.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
 import { ring } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { callServer, requestBadge } from "../support/http.ts";
+import { everythingStored } from "../support/stored.ts";
 
 useQuietLog();
 useStandingClock();
@@ -78,14 +79,6 @@ describe("GET /v1/stats (contract section 19)", () => {
     expect(Object.values((await headOf(application)).pastDays)).toEqual([3, 2]);
   });
 
-  it("statistics count a badge that an invitation's badge replaced as replaced, and not as expired", async () => {
-    const application = await createApplication({ size: 3 });
-    await issueTo(application, "phone", "alice");
-    expect((await claim(application, "phone", "alice", (await invite(application)).token)).status).toBe(201);
-    const badgesByState = { active: 1, suspended: 0, revoked: 0, expired: 0, replaced: 1 };
-    expect(await readStatistics(application)).toMatchObject({ badgesByState, numbers: { used: 2, left: 1 } });
-  });
-
   it("statistics count a badge as expired from when the allocator records it, and numbers that rest", async () => {
     const { application, number } = await withBadge({ size: 3, reuseAfterSeconds: 60 });
     await callServer(application, "PATCH", `/v1/badges/${number}`, { expiresAt: ahead(HOUR) });
@@ -98,4 +91,24 @@ describe("GET /v1/stats (contract section 19)", () => {
     moveClock(MINUTE);
     expect(await readStatistics(application)).toMatchObject({ numbers: { coolingDown: 0, used: 1, left: 2 } });
   });
+});
+
+it("metadata is stored with its badge alone: no row grows with those of other badges, however many they are (contract section 7)", async () => {
+  const application = await createApplication();
+  const largestRow = async () => {
+    const rows = Object.values(await everythingStored([application])).flat();
+    return Math.max(...rows.map((row) => JSON.stringify(row).length));
+  };
+  const logIn = (udid: string) => {
+    const fields = ["deviceModel", "os", "osVersion", "sdkVersion"];
+    const metadata = Object.fromEntries(fields.map((field) => [field, `${udid} `.padEnd(256, field)]));
+    return requestBadge(application, udid, { userId: "alice", metadata });
+  };
+  for (let place = 0; place < 3; place++) expect((await logIn(`first ${place}`)).status).toBe(201);
+  const before = await largestRow();
+  for (let place = 0; place < 20; place++) expect((await logIn(`phone ${place}`)).status).toBe(201);
+  const { body } = await callServer(application, "GET", "/v1/stats");
+  expect(body).toMatchObject({ badgesByState: { active: 23 }, sampled: 23 });
+  // Counters may have another digit.
+  expect(await largestRow()).toBeLessThan(before + 50);
 });

@@ -1,8 +1,8 @@
 import { env } from "cloudflare:workers";
 import { drizzle } from "drizzle-orm/d1";
 import { makeRootKey, makeSecret, makeSigningKey, type Sealer } from "../../src/shared/credentials.ts";
-import type { ApplicationId } from "../../src/shared/identifiers.ts";
-import { newApplicationId } from "../../src/shared/identifiers.ts";
+import { homeOf } from "../../src/shared/homes.ts";
+import { type ApplicationId, newApplicationId } from "../../src/shared/identifiers.ts";
 import { INITIAL_HEAD } from "../../src/shared/initial-head.ts";
 import { application, applicationHead, applicationSecret, signingKey } from "../../src/shared/schema.ts";
 import { importSealingPublicKey, seal } from "../../src/shared/sealing.ts";
@@ -58,4 +58,14 @@ export async function createApplication(
     orm.insert(signingKey).values({ ...(await makeSigningKey(sealer, id)), applicationId: id, createdAt }),
   ]);
   return { id, secret, firstNumber, lastNumber };
+}
+
+/** What `secret add` does; a promotion makes the former secret the previous one. @returns the secret */
+export async function addSecret({ id }: TestApplication, role: "added" | "previous"): Promise<string> {
+  const { row, secret } = await makeSecret(await testSealer(), id);
+  const values = { ...row, applicationId: id, role, createdAt: Date.now() };
+  await drizzle(boundHome(homeOf(id)).d1)
+    .insert(applicationSecret)
+    .values(values);
+  return secret;
 }

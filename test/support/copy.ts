@@ -1,7 +1,7 @@
 import { applyD1Migrations } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { onTestFinished } from "vitest";
-import { type AroundTrip, aroundD1 } from "./d1.ts";
+import { aroundD1 } from "./d1.ts";
 import { homeDatabase } from "./home.ts";
 
 /** What the calls of a device read. */
@@ -15,22 +15,20 @@ export type Behaviour = "responds" | "fails" | "hangs" | "is missing";
  * with a newer bookmark than that waits for the next one, as D1 has it (D1: Sessions API).
  */
 export class FarD1 {
-  /** Calls that the primary got. */
   primaryTrips = 0;
   /** Calls that the copy got, also those that it did not respond to. */
   copyTrips = 0;
   behaviour: Behaviour = "responds";
-  /** D1 as the service sees it. */
   readonly binding: D1Database;
   /** The primary's bookmark when the copy caught up. */
   #bookmark = "";
   /** The test that made it has ended: nothing waits any more, which the next test would see. */
   #isOver = false;
 
-  private constructor(around: AroundTrip) {
-    const primary = aroundD1(homeDatabase(), (statements, send) => {
+  private constructor() {
+    const primary = aroundD1(homeDatabase(), (_, send) => {
       this.primaryTrips++;
-      return around(statements, send);
+      return send();
     });
     this.binding = new Proxy(primary, {
       get: (target, method) => {
@@ -44,9 +42,9 @@ export class FarD1 {
   }
 
   /** For the running test. The copy has caught up. */
-  static async create(around: AroundTrip = (_, send) => send()): Promise<FarD1> {
+  static async create(): Promise<FarD1> {
     await applyD1Migrations(env.TEST_COPY, env.TEST_MIGRATIONS);
-    const d1 = new FarD1(around);
+    const d1 = new FarD1();
     onTestFinished(() => {
       d1.#isOver = true;
     });

@@ -68,3 +68,13 @@ export function aroundD1(d1: D1Database, around: AroundTrip): D1Database {
         : wrapMember(target, method),
   });
 }
+
+/** The same D1, which counts the round trips to it. */
+export function countedD1(original: D1Database): { d1: D1Database; trips: number } {
+  const d1 = aroundD1(original, (_, send) => {
+    counted.trips++;
+    return send();
+  });
+  const counted = { d1, trips: 0 };
+  return counted;
+}

@@ -9,7 +9,6 @@ import type {
   Schema,
 } from "../../src/docs-page/openapi/types.ts";
 
-/** One request and its answer. */
 export interface Exchange {
   method: string;
   /** With the query. */
@@ -59,7 +58,9 @@ function findFaults(exchange: Exchange): string[] {
   const pathname = exchange.path.replace(/[?#].*$/, "");
   const item = routes.find(({ pattern }) => pattern.test(pathname))?.item;
   // The console and the pass are pages for people, without an interface.
-  if (/^\/(docs\/|(console|pass)(\/|$))/.test(pathname)) return faultsOfPageFile(exchange);
+  if (/^\/(docs\/|(console|pass)(\/|$))/.test(pathname)) {
+    return exchange.headers.has("x-request-id") ? [] : ["every answer has X-Request-Id"];
+  }
   if (!item) return faultsOfUnknownPath(exchange);
   if (exchange.method === "OPTIONS" && isForAnyOrigin(item)) return faultsOfPreflight(exchange);
   const operation = operationOf(item, exchange.method);
@@ -96,11 +97,6 @@ function faultsOfUnknownPath({ status, headers, body }: Exchange): string[] {
   return isRight ? [] : ["paths that it does not have answer 404 NOT_FOUND"];
 }
 
-/** The files of the page are its own business. */
-function faultsOfPageFile({ headers }: Exchange): string[] {
-  return headers.has("x-request-id") ? [] : ["every answer has X-Request-Id"];
-}
-
 function faultsOfPreflight({ status, headers }: Exchange): string[] {
   const isRight = status === 204 && headers.get("access-control-allow-origin") === "*" && headers.has("x-request-id");
   return isRight ? [] : ["a preflight answers 204 for any origin"];
@@ -120,7 +116,6 @@ function faultsOfHeaders(headers: Headers, answer: ResponseObject): string[] {
   ];
 }
 
-/** Every header that some answer has. */
 const DOCUMENTED_HEADERS = [
   ...new Set(
     Object.values(openApi.paths)

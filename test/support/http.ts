@@ -48,7 +48,6 @@ export function sign(application: { id: string }, udid: string, body: unknown): 
   return call("POST", "/v1/badge/sign", { headers: { applicationid: application.id, udid }, body });
 }
 
-/** A call of an application's server. */
 export function callServer(
   application: TestApplication,
   method: string,
@@ -59,7 +58,6 @@ export function callServer(
   return call(method, path, { headers: { ...serverHeaders(application), ...headers }, body });
 }
 
-/** Headers of an application's server. */
 export function serverHeaders({ id, secret }: TestApplication): Record<string, string> {
   return { applicationid: id, applicationsecret: secret };
 }

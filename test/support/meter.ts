@@ -16,8 +16,7 @@ import { type AroundTrip, aroundD1 } from "./d1.ts";
 import { bindDatabase, homeDatabase, testHome } from "./home.ts";
 import type { Answer } from "./http.ts";
 import { linesOf } from "./log-lines.ts";
-import { messagesOf } from "./outbox.ts";
-import { objectsSendTo, queueThat } from "./queue.ts";
+import { messagesOf, objectsSendTo, queueThat } from "./queue.ts";
 
 const isPart = (name: string): name is keyof Cost => name in NOTHING;
 const PARTS = Object.keys(NOTHING).filter(isPart);

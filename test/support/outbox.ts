@@ -1,43 +1,22 @@
-import { createMessageBatch } from "cloudflare:test";
 import { and, eq } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/d1";
 import { vi } from "vitest";
 import { deviceId, eventIdPrefix, newEventId } from "../../src/shared/identifiers.ts";
 import { application, webhookEvent } from "../../src/shared/schema.ts";
-import type { Application } from "../../src/worker/applications/application-cache.ts";
 import { issueBadge } from "../../src/worker/badges/issue.ts";
 import type { Context } from "../../src/worker/context.ts";
 import { sweepHome } from "../../src/worker/scheduling/sweep.ts";
 import { consumeDeliveries } from "../../src/worker/webhooks/consumer.ts";
-import type { DeliveryMessage } from "../../src/worker/webhooks/delivery-message.ts";
 import { bindObject } from "./allocator.ts";
 import { createApplication, type TestApplication } from "./application.ts";
 import { testContext } from "./context.ts";
 import { homeDatabase, runSql } from "./home.ts";
+import { keptQueue, messagesOf } from "./queue.ts";
 
 const HOUR = 3_600_000;
 
 /** Not kept: files share this module, and their applications live in different homes. */
 const orm = () => drizzle(homeDatabase());
-
-/** A queue that keeps what it is given: the test decides when a message comes, how often, or never. */
-export class KeptQueue implements Queue<DeliveryMessage> {
-  readonly sent: { body: DeliveryMessage; delaySeconds: number }[] = [];
-
-  async send(body: DeliveryMessage, options?: QueueSendOptions): Promise<QueueSendResponse> {
-    this.sent.push({ body, delaySeconds: options?.delaySeconds ?? 0 });
-    return { metadata: { metrics: await this.metrics() } };
-  }
-
-  async sendBatch(messages: Iterable<MessageSendRequest<DeliveryMessage>>): Promise<QueueSendBatchResponse> {
-    for (const { body, delaySeconds = 0 } of messages) this.sent.push({ body, delaySeconds });
-    return { metadata: { metrics: await this.metrics() } };
-  }
-
-  async metrics(): Promise<QueueMetrics> {
-    return { backlogCount: this.sent.length, backlogBytes: 0 };
-  }
-}
 
 export type EventRow = typeof webhookEvent.$inferSelect;
 
@@ -46,8 +25,7 @@ export class Outbox {
   readonly application: TestApplication;
   /** What the service works with; parts of it may be put in the place of others. */
   context: Context;
-  readonly queue = new KeptQueue();
-  /** Milliseconds. */
+  readonly queue = keptQueue();
   now = Date.now();
   readonly #deferred: Promise<unknown>[];
   #users = 0;
@@ -71,18 +49,11 @@ export class Outbox {
   async issue(userId = `user-${++this.#users}`, metadata: string | null = null): Promise<string> {
     this.now++;
     const { context, application } = this;
-    const known: Application | undefined = await context.applicationCache.reload(context.db, application.id, this.now);
+    const known = await context.applicationCache.reload(context.db, application.id, this.now);
     if (known === undefined) throw new Error("no application");
-    const device = deviceId.parse(`device of ${userId}`);
     const request = {
-      device,
-      userId,
-      metadata,
-      isVerified: true,
-      isServer: false,
-      invitationToken: null,
-      keyThumbprint: null,
-      bookmark: null,
+      ...{ device: deviceId.parse(`device of ${userId}`), userId, metadata, isVerified: true, isServer: false },
+      ...{ invitationToken: null, keyThumbprint: null, bookmark: null },
     };
     // The application's object goes by the same clock.
     const clock = vi.spyOn(Date, "now").mockImplementation(() => this.now);
@@ -98,12 +69,8 @@ export class Outbox {
   /** What `webhook test` of the administration script puts into the outbox. */
   async addTestEvent(): Promise<string> {
     const id = newEventId(this.now);
-    const payload = JSON.stringify({
-      id,
-      event: "webhook:test",
-      createdAt: new Date(this.now).toISOString(),
-      data: {},
-    });
+    const createdAt = new Date(this.now).toISOString();
+    const payload = JSON.stringify({ id, event: "webhook:test", createdAt, data: {} });
     const row = { id, event: "webhook:test", payload, state: "pending", dueAt: -1, createdAt: this.now } as const;
     await orm()
       .insert(webhookEvent)
@@ -117,7 +84,6 @@ export class Outbox {
     return consumeDeliveries(() => this.context, messagesOf(eventIds.map((eventId) => ({ applicationId, eventId }))));
   }
 
-  /** Waits until nothing is deferred any more. */
   async settle(): Promise<void> {
     while (this.#deferred.length > 0) await Promise.all(this.#deferred.splice(0));
   }
@@ -151,7 +117,6 @@ export class Outbox {
     return row;
   }
 
-  /** When its next attempt is due, in milliseconds. */
   async dueTime(eventId: string): Promise<number> {
     const { dueAt } = await this.event(eventId);
     if (dueAt === null) throw new Error(`${eventId} has no due time`);
@@ -165,7 +130,6 @@ export class Outbox {
       .where(and(eq(webhookEvent.applicationId, this.application.id), eq(webhookEvent.id, eventId)));
   }
 
-  /** Since when the endpoint is held. */
   async heldAt(): Promise<number | null> {
     const [row] = await orm().select().from(application).where(eq(application.id, this.application.id));
     if (row === undefined) throw new Error("no application");
@@ -188,8 +152,3 @@ export const setUntriedFrom = (moment: number): Promise<D1Result> =>
       ON CONFLICT (id) DO UPDATE SET untried_from = ?1`,
     eventIdPrefix(moment),
   );
-
-export function messagesOf(bodies: readonly unknown[]): MessageBatch {
-  const messages = bodies.map((body, place) => ({ id: String(place), timestamp: new Date(), attempts: 1, body }));
-  return createMessageBatch("badge-webhooks", messages);
-}

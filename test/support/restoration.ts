@@ -15,7 +15,6 @@ const TABLES = [
 
 const ownerOf = (table: string): string => (table === "script_command" ? "recipient" : "application_id");
 
-/** What D1 has of one application, by table. */
 export type Snapshot = Map<string, Record<string, unknown>[]>;
 
 export async function takeSnapshot({ id }: { id: string }): Promise<Snapshot> {

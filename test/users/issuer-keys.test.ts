@@ -1,33 +1,24 @@
-import { afterEach, beforeEach, describe, expect, it, type Mock, vi } from "vitest";
+import { beforeEach, describe, expect, it, vi } from "vitest";
 import { outcome } from "../http/support/draft.ts";
+import { HOUR, MINUTE, moveClock, useStandingClock } from "../invitations/support/clock.ts";
+import { useQuietLog } from "../invitations/support/log.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { requestBadge } from "../support/http.ts";
-import { linesOf } from "../support/log-lines.ts";
 import { isSettled } from "../support/timers.ts";
 import { hangs, newProviderKey, type Provider, type Responding, useProviders } from "./provider.ts";
 import { logIn } from "./support.ts";
 
+const log = useQuietLog();
+useStandingClock();
 const newProvider = useProviders();
-const MINUTE = 60_000;
-const HOUR = 60 * MINUTE;
 
 let provider: Provider;
 let application: TestApplication;
-let warned: Mock;
 
 beforeEach(async () => {
-  warned = vi.spyOn(console, "warn").mockImplementation(() => {});
   provider = await newProvider();
   application = await createApplication(provider.columns);
 });
-
-afterEach(() => {
-  vi.useRealTimers();
-  vi.restoreAllMocks();
-});
-
-const pass = (milliseconds: number) => vi.setSystemTime(Date.now() + milliseconds);
-const stopClock = () => vi.useFakeTimers({ toFake: ["Date"] });
 
 /** The service gives up on what it fetches after a second instead of its five. */
 function shortenDeadlines(): void {
@@ -39,7 +30,7 @@ function shortenDeadlines(): void {
 }
 
 /** The outcome of a login with a token that this provider has just made. */
-const tryLogin = async (by = provider) => outcome(await logIn(application, await by.token("alice")));
+const tryLogin = async () => outcome(await logIn(application, await provider.token("alice")));
 
 /** A token by a key that nobody published. */
 const madeUp = async () => provider.token("alice", {}, { key: await newProviderKey("ES256") });
@@ -49,7 +40,7 @@ const away: Responding = () => {
 };
 
 /** What the log says of the provider. */
-const faults = () => linesOf(warned).filter(({ issuer }) => issuer === provider.issuer);
+const faults = () => log.lines().filter(({ issuer }) => issuer === provider.issuer);
 
 describe("an issuer's keys (contract section 22)", () => {
   it("an issuer's URL may end with a slash, which the discovery document's URL has only once", async () => {
@@ -81,36 +72,34 @@ describe("an issuer's keys (contract section 22)", () => {
   });
 
   it("an issuer's keys are fetched again after ten minutes, or two seconds after a failure, and withdrawn keys are refused from then on", async () => {
-    stopClock();
     await tryLogin();
     provider.published = [await newProviderKey("ES256")];
-    pass(9 * MINUTE);
+    moveClock(9 * MINUTE);
     expect(await tryLogin()).toBe("201");
     expect(provider.keySetFetches).toBe(1);
-    pass(MINUTE);
+    moveClock(MINUTE);
     expect(await tryLogin()).toBe("401 INVALID_USERTOKEN");
     expect(provider.keySetFetches).toBeGreaterThan(1);
     provider.published = [];
-    pass(10 * MINUTE);
+    moveClock(10 * MINUTE);
     expect(await tryLogin()).toBe("503 UNAVAILABLE");
     expect(faults()).toMatchObject([{ event: "issuer-keys-failed", fault: "no-usable-key" }]);
     provider.published = [provider.key];
     expect(await tryLogin()).toBe("503 UNAVAILABLE");
-    pass(2000);
+    moveClock(2000);
     expect(await tryLogin()).toBe("201");
   });
 
   it("an unknown key makes an issuer's keys be fetched at most once a minute", async () => {
-    stopClock();
     await tryLogin();
     for (let count = 0; count < 3; count++) {
       expect(outcome(await logIn(application, await madeUp()))).toBe("401 INVALID_USERTOKEN");
     }
     expect(provider.keySetFetches).toBe(2);
-    pass(MINUTE - 1);
+    moveClock(MINUTE - 1);
     await logIn(application, await madeUp());
     expect(provider.keySetFetches).toBe(2);
-    pass(1);
+    moveClock(1);
     const key = await newProviderKey("EdDSA");
     provider.published = [key];
     const byNewKey = async () => outcome(await logIn(application, await provider.token("alice", {}, { key })));
@@ -119,21 +108,20 @@ describe("an issuer's keys (contract section 22)", () => {
   });
 
   it("known keys are used for 24 hours while the issuer cannot be reached, and are requested once a minute", async () => {
-    stopClock();
     await tryLogin();
     provider.discovery = away;
-    pass(10 * MINUTE);
+    moveClock(10 * MINUTE);
     expect([await tryLogin(), await tryLogin(), await tryLogin()]).toEqual(["201", "201", "201"]);
     expect(faults()).toHaveLength(1);
-    pass(MINUTE);
+    moveClock(MINUTE);
     expect(await tryLogin()).toBe("201");
     expect(faults()).toHaveLength(2);
-    pass(24 * HOUR - 11 * MINUTE - 1);
+    moveClock(24 * HOUR - 11 * MINUTE - 1);
     expect(await tryLogin()).toBe("201");
-    pass(1);
+    moveClock(1);
     expect(await tryLogin()).toBe("503 UNAVAILABLE");
     provider.discovery = () => Response.json({ issuer: provider.issuer, jwks_uri: `${provider.issuer}/keys` });
-    pass(2000);
+    moveClock(2000);
     expect(await tryLogin()).toBe("201");
   });
 
@@ -154,9 +142,8 @@ describe("an issuer's keys (contract section 22)", () => {
   });
 
   it("fetching known keys again delays only the call that fetches them", async () => {
-    stopClock();
     await tryLogin();
-    pass(10 * MINUTE);
+    moveClock(10 * MINUTE);
     shortenDeadlines();
     provider.keySet = hangs;
     const fetching = tryLogin();
@@ -178,40 +165,31 @@ const breaksOff = streams((controller) => {
 
 describe("a provider that is not as it should be (contract section 22): 503, and the log says why", () => {
   const sends = (document: unknown) => () => Response.json(document);
-  const keys = (...list: unknown[]) => sends({ keys: list });
+  const finds = (document: unknown) => ({ discovery: sends(document) });
+  const keys = (...list: unknown[]) => ({ keySet: sends({ keys: list }) });
 
   it.each<[string, string, (one: Provider) => Partial<Pick<Provider, "discovery" | "keySet">>]>([
     ["cannot be reached", "unreachable", () => ({ discovery: away })],
     ["fails", "wrong-status", () => ({ discovery: () => new Response("{}", { status: 500 }) })],
     ["redirects", "wrong-status", () => ({ discovery: () => Response.redirect("http://10.0.0.1/") })],
     ["sends no JSON", "malformed", () => ({ discovery: () => new Response("<html>") })],
-    ["names no keys", "malformed", ({ issuer }) => ({ discovery: sends({ issuer }) })],
-    [
-      "differs by a slash",
-      "other-issuer",
-      ({ issuer }) => ({ discovery: sends({ issuer: `${issuer}/`, jwks_uri: "" }) }),
-    ],
-    ["has keys at no URL", "refused-url", ({ issuer }) => ({ discovery: sends({ issuer, jwks_uri: "keys" }) })],
-    [
-      "has internal keys",
-      "refused-url",
-      ({ issuer }) => ({ discovery: sends({ issuer, jwks_uri: "https://10.0.0.1/" }) }),
-    ],
+    ["names no keys", "malformed", ({ issuer }) => finds({ issuer })],
+    ["differs by a slash", "other-issuer", ({ issuer }) => finds({ issuer: `${issuer}/`, jwks_uri: "" })],
+    ["has keys at no URL", "refused-url", ({ issuer }) => finds({ issuer, jwks_uri: "keys" })],
+    ["has internal keys", "refused-url", ({ issuer }) => finds({ issuer, jwks_uri: "https://10.0.0.1/" })],
     ["breaks off", "unreachable", () => ({ keySet: breaksOff })],
     ["has a key set that is none", "malformed", () => ({ keySet: sends([]) })],
     [
       "has only keys of the wrong type",
       "no-usable-key",
-      (one) => ({
-        keySet: keys(
+      ({ key: { jwk } }) =>
+        keys(
           { kty: "oct", k: "AAAA", alg: "HS256" },
           { kty: "EC", crv: "secp256k1", x: "AA", y: "AA" },
-          { ...one.key.jwk, use: "enc" },
-          { ...one.key.jwk, alg: "ES512" },
-          null,
-          "key",
+          { ...jwk, use: "enc" },
+          { ...jwk, alg: "ES512" },
+          ...[null, "key"],
         ),
-      }),
     ],
   ])("that %s", async (_, fault, spoil) => {
     Object.assign(provider, spoil(provider));

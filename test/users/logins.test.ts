@@ -1,36 +1,31 @@
-import { afterEach, beforeEach, describe, expect, it, type Mock, onTestFinished, vi } from "vitest";
+import { beforeEach, describe, expect, it, vi } from "vitest";
 import { readStatistics } from "../../src/worker/applications/read-statistics.ts";
 import { LoginCounter } from "../../src/worker/users/login-counter.ts";
 import { newPhone } from "../bound/support.ts";
 import { outcome } from "../http/support/draft.ts";
 import { hoursAhead, invite } from "../http/support/invitations.ts";
 import { signIn } from "../http/support/people.ts";
-import { HOUR } from "../invitations/support/clock.ts";
+import { HOUR, moveClock, SECOND, useStandingClock } from "../invitations/support/clock.ts";
+import { useQuietLog } from "../invitations/support/log.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { callWith } from "../support/bindings.ts";
 import { testContext } from "../support/context.ts";
 import { runSql } from "../support/home.ts";
 import { call, callServer } from "../support/http.ts";
-import { linesOf } from "../support/log-lines.ts";
 import { until } from "../support/until.ts";
 import { hangs, type Provider, useProviders } from "./provider.ts";
 import { logIn, newUdid } from "./support.ts";
 
+const log = useQuietLog();
+useStandingClock();
 const newProvider = useProviders();
 
 let provider: Provider;
 let application: TestApplication;
-let logged: Mock;
 
 beforeEach(async () => {
-  logged = vi.spyOn(console, "log").mockImplementation(() => {});
-  vi.spyOn(console, "warn").mockImplementation(() => {});
   provider = await newProvider();
   application = await createApplication(provider.columns);
-});
-
-afterEach(() => {
-  vi.useRealTimers();
 });
 
 describe("a login to an application that has its users verified (contract section 22)", () => {
@@ -46,7 +41,7 @@ describe("a login to an application that has its users verified (contract sectio
       const refused = await logIn(application, token, undefined, { "x-request-id": requestId });
       expect([refused.status, refused.body]).toEqual([401, { error: "INVALID_USERTOKEN" }]);
       expect(refused.headers.get("www-authenticate")).toBe('Bearer error="invalid_token"');
-      const [line] = linesOf(logged).filter((one) => one.requestId === requestId);
+      const [line] = log.lines().filter((one) => one.requestId === requestId);
       expect(line).toMatchObject({ code: "INVALID_USERTOKEN", detail });
       expect(JSON.stringify(line)).not.toContain(token);
     }
@@ -113,7 +108,7 @@ describe("an invitation (contract section 22)", () => {
     const { userIssuer, userAudience } = provider.columns;
     const sql = "UPDATE application SET user_issuer = ?, user_audience = ? WHERE id = ?";
     await runSql(sql, userIssuer, userAudience, application.id);
-    vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 30_000 });
+    moveClock(30 * SECOND);
     const claim = (token: string | null, invitationToken = id) =>
       logIn(application, token, { userId: "alice", invitationToken });
     const { discovery } = provider;
@@ -121,7 +116,7 @@ describe("an invitation (contract section 22)", () => {
     const token = await provider.token("alice");
     expect([await claim(token), await claim(token, vouched.id)].map(outcome)).toEqual(["503 UNAVAILABLE", "201"]);
     provider.discovery = discovery;
-    vi.setSystemTime(Date.now() + 2000);
+    moveClock(2 * SECOND);
     expect(outcome(await claim(null))).toBe("401 INVALID_USERTOKEN");
     const wrong = await claim(await provider.token("bob"));
     expect(outcome(wrong)).toBe("401 INVALID_USERTOKEN");
@@ -158,10 +153,10 @@ describe("settings that have just changed (contract section 22)", () => {
   it("changed settings let a login pass within a second, because a refusal re-reads them", async () => {
     expect(outcome(await logIn(application, await provider.token("alice")))).toBe("201");
     await set("user_audience = 'renamed-app'");
-    vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 1500 });
+    moveClock(1500);
     expect(outcome(await logIn(application, await provider.token("alice", { aud: "renamed-app" })))).toBe("201");
     await set("user_issuer = NULL");
-    vi.setSystemTime(Date.now() + 1500);
+    moveClock(1500);
     expect(outcome(await logIn(application, null))).toBe("201");
   });
 
@@ -170,7 +165,7 @@ describe("settings that have just changed (contract section 22)", () => {
     expect(outcome(await logIn(application, await provider.token("alice")))).toBe("503 UNAVAILABLE");
     const right = await newProvider();
     await set(`user_issuer = '${right.issuer}'`);
-    vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 1500 });
+    moveClock(1500);
     expect(outcome(await logIn(application, await right.token("alice")))).toBe("201");
   });
 });
@@ -181,7 +176,6 @@ describe("observing (contract section 22)", () => {
     const halfPast = Date.UTC(2031, 0, 1, 10, 30);
     const { context, deferred } = testContext({ now: () => halfPast });
     const wait = vi.spyOn(scheduler, "wait").mockImplementation(async () => {});
-    onTestFinished(() => wait.mockRestore());
     const counter = new LoginCounter();
     for (const kind of ["withToken", "withToken", "withoutToken"] as const) counter.count(context, observed.id, kind);
     expect(deferred).toHaveLength(1);
@@ -205,7 +199,7 @@ describe("observing (contract section 22)", () => {
 
   it("observing refuses nothing and counts logins by token, with few writes of an isolate", async () => {
     const { wait } = scheduler;
-    const waits = vi.spyOn(scheduler, "wait").mockImplementation((milliseconds) => {
+    vi.spyOn(scheduler, "wait").mockImplementation((milliseconds) => {
       return wait.call(scheduler, milliseconds === 5000 ? 300 : milliseconds);
     });
     const observed = await createApplication({ ...provider.columns, userObserve: true });
@@ -217,7 +211,6 @@ describe("observing (contract section 22)", () => {
     await until(async () => {
       expect((await callServer(observed, "GET", "/v1/stats")).body.logins).toEqual(expected);
     });
-    waits.mockRestore();
   });
 
   it("observing does not wait for an unreachable provider, and does not count its tokens as wrong", async () => {
@@ -230,7 +223,6 @@ describe("observing (contract section 22)", () => {
     broken.discovery = () => new Response(null, { status: 500 });
     const other = await createApplication({ ...broken.columns, userObserve: true });
     const count = vi.spyOn(LoginCounter.prototype, "count");
-    onTestFinished(() => count.mockRestore());
     const headers = { applicationid: other.id, udid: newUdid(), authorization: "Bearer token" };
     const init = { method: "POST", headers, body: JSON.stringify({ userId: "alice" }) };
     // It returns when the token has been looked at, too.

@@ -31,21 +31,19 @@ export interface TokenOptions {
 /** What the provider responds with; may hang until the caller gives up. */
 export type Responding = (signal: AbortSignal) => Response | Promise<Response>;
 
-const json = (value: unknown): Response => Response.json(value);
-
-/** An OpenID provider, under a host of its own unless it is given a URL. */
+/** An OpenID provider, under a host of its own. */
 export class Provider {
   readonly issuer: string;
   readonly key: ProviderKey;
   /** What the key set has. */
   published: ProviderKey[];
-  discovery: Responding = () => json({ issuer: this.issuer, jwks_uri: `${this.issuer}/keys` });
-  keySet: Responding = () => json({ keys: this.published.map(({ jwk }) => jwk) });
+  discovery: Responding = () => Response.json({ issuer: this.issuer, jwks_uri: `${this.issuer}/keys` });
+  keySet: Responding = () => Response.json({ keys: this.published.map(({ jwk }) => jwk) });
   /** URLs that were fetched, in order. */
   readonly fetched: string[] = [];
 
-  constructor(key: ProviderKey, issuer = `https://issuer-${++made}.example.com`) {
-    this.issuer = issuer;
+  constructor(key: ProviderKey) {
+    this.issuer = `https://issuer-${++made}.example.com`;
     this.key = key;
     this.published = [key];
   }
@@ -76,7 +74,7 @@ export class Provider {
  *
  * @returns makes a provider
  */
-export function useProviders(): (algorithm?: string) => Promise<Provider> {
+export function useProviders(): () => Promise<Provider> {
   const providers = new Map<string, Provider>();
 
   let spy: MockInstance;
@@ -97,8 +95,8 @@ export function useProviders(): (algorithm?: string) => Promise<Provider> {
 
   afterEach(() => spy.mockRestore());
 
-  return async (algorithm = "ES256") => {
-    const provider = new Provider(await newProviderKey(algorithm));
+  return async () => {
+    const provider = new Provider(await newProviderKey("ES256"));
     providers.set(provider.issuer, provider);
     return provider;
   };

@@ -14,20 +14,11 @@ export function logIn(
   return call("POST", "/v1/badge", { headers: { applicationid: id, udid, ...bearer(token), ...more }, body });
 }
 
-export const ownBadges = ({ id }: { id: string }, token: string | null, more: Record<string, string> = {}) =>
-  call("GET", "/v1/user/badges", { headers: { applicationid: id, ...bearer(token), ...more } });
+export const ownBadges = ({ id }: { id: string }, token: string | null) =>
+  call("GET", "/v1/user/badges", { headers: { applicationid: id, ...bearer(token) } });
 
-export const suspendOwn = (
-  { id }: { id: string },
-  badgeId: string,
-  token: string | null,
-  more: Record<string, string> = {},
-  body?: object,
-) =>
-  call("PATCH", `/v1/user/badges/${badgeId}/suspend`, {
-    headers: { applicationid: id, ...bearer(token), ...more },
-    ...(body && { body }),
-  });
+export const suspendOwn = ({ id }: { id: string }, badgeId: string, token: string, body?: object) =>
+  call("PATCH", `/v1/user/badges/${badgeId}/suspend`, { headers: { applicationid: id, ...bearer(token) }, body });
 
 const bearer = (token: string | null): Record<string, string> =>
   token === null ? {} : { authorization: `Bearer ${token}` };

@@ -31,7 +31,7 @@ const vectorSchema = z.strictObject({
 });
 const publicJwk = z.object({ kty: z.literal("EC"), crv: z.literal("P-256"), x: z.string(), y: z.string() });
 const schema = z.object({
-  testKeys: z.object({ phone: z.object({ publicJwk, privateJwkForTestsOnly: publicJwk.extend({ d: z.string() }) }) }),
+  testKeys: z.object({ phone: z.object({ publicJwk }) }),
   cases: z.array(vectorSchema),
 });
 
@@ -40,7 +40,7 @@ export type PossessionVector = z.infer<typeof vectorSchema>;
 
 const vectors = schema.parse(vectorsJson);
 export const POSSESSION_CASES: readonly PossessionVector[] = vectors.cases;
-export const PHONE_KEY = vectors.testKeys.phone;
+export const BOUND_KEY = vectors.testKeys.phone.publicJwk;
 
 /** The arguments of the verifier for one case. */
 export function expectationsOf(vector: PossessionVector) {

@@ -29,8 +29,6 @@ const FAILURES: Record<VerificationFailure, true> = {
 export const LIST_OUTCOMES = Object.keys(LIST_FAILURES);
 export const OUTCOMES = ["ok", ...Object.keys(FAILURES)];
 
-const privateJwk = z.object({ kty: z.string(), crv: z.string(), x: z.string(), y: z.string(), d: z.string() });
-const testKey = z.object({ spki: z.string(), privateJwkForTestsOnly: privateJwk });
 const keySet = z.object({ keys: z.array(z.record(z.string(), z.unknown())) });
 /** A caller in JavaScript may pass anything. */
 const policy = z.custom<"refuse" | "accept">((value) => typeof value === "string");
@@ -95,7 +93,6 @@ const statusDelta = z.strictObject({
 
 const vectors = z
   .object({
-    testKeys: z.object({ signing: testKey }),
     cases: z.array(vectorSchema),
     statusListEncodings: z.array(encoding),
     statusDeltas: z.array(statusDelta),
@@ -111,9 +108,7 @@ export const STATUS_DELTAS = vectors.statusDeltas;
 export const CARDS = vectors.cards;
 export const REFUSED_CARDS = vectors.refusedCards;
 export const UNFIT_NUMBERS = vectors.unfitNumbers;
-export const SIGNING_KEY = vectors.testKeys.signing;
 export const GOOD = CASES.filter(({ expected }) => expected === "ok");
-export const BAD_SIGNATURES = CASES.filter(({ expected }) => expected === "bad-signature");
 
 /** The arguments of the verifier for one case. */
 export function expectationsOf(vector: Vector): Expectations {

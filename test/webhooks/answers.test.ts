@@ -1,25 +1,16 @@
 import { env } from "cloudflare:workers";
-import { drizzle } from "drizzle-orm/d1";
-import { beforeEach, describe, expect, it, onTestFinished, test, vi } from "vitest";
-import { makeSecret } from "../../src/shared/credentials.ts";
-import { applicationSecret } from "../../src/shared/schema.ts";
+import { describe, expect, it, onTestFinished, test, vi } from "vitest";
 import { createContext } from "../../src/worker/context.ts";
-import { testSealer } from "../support/application.ts";
-import { boundHome, homeDatabase } from "../support/home.ts";
+import { DAY } from "../invitations/support/clock.ts";
+import { useQuietLog } from "../invitations/support/log.ts";
+import { addSecret } from "../support/application.ts";
+import { boundHome } from "../support/home.ts";
 import { Outbox } from "../support/outbox.ts";
 import { type Answering, answer, hangs, type Receiver } from "../support/receivers.ts";
 import { useOutboxes } from "./support.ts";
 
 const { open, receiver } = useOutboxes();
-const DAY = 24 * 3_600_000;
-const lines: string[] = [];
-
-beforeEach(() => {
-  lines.length = 0;
-  for (const level of ["log", "warn", "error"] as const) {
-    vi.spyOn(console, level).mockImplementation((line) => void lines.push(String(line)));
-  }
-});
+const log = useQuietLog();
 
 /** Fifteen seconds pass at once. */
 function timeoutsAreQuick(): void {
@@ -88,7 +79,7 @@ describe("a response other than 2xx is retried later (contract section 8)", () =
     expect(elsewhere.received).toEqual([]);
   });
 
-  it("an event that is not accepted gets up to 14 attempts; then it is exhausted, and is kept and sent again only by a replay", async () => {
+  it("an event that is not accepted gets up to 14 attempts; then it is exhausted, and is kept and not sent again", async () => {
     const { endpoint, outbox, event, row } = await deliverOnce(() => answer(500, {}, "out of order"));
     const start = row.createdAt;
     for (let attempt = 2; attempt <= 14; attempt++) {
@@ -104,15 +95,6 @@ describe("a response other than 2xx is retried later (contract section 8)", () =
     await outbox.deliver(event);
     expect(await outbox.sweep()).toEqual([]);
     expect(endpoint.received).toHaveLength(14);
-    // As `webhook replay` of the administration script does.
-    await outbox.change(event, { state: "pending", attempts: 0, dueAt: outbox.now });
-    expect(await outbox.sweep()).toEqual([event]);
-    await outbox.deliver(event);
-    expect(await outbox.event(event)).toMatchObject({ state: "pending", attempts: 1 });
-    endpoint.answering = () => answer(200);
-    outbox.now += DAY;
-    await outbox.deliver(event);
-    expect(await outbox.event(event)).toMatchObject({ state: "delivered", deliveredAt: outbox.now, attempts: 2 });
     expect(new Set(endpoint.received.map(({ text }) => text))).toEqual(new Set([row.payload]));
   });
 });
@@ -213,17 +195,11 @@ describe("no secret or signature is stored or logged (contract section 9)", () =
   }
 
   test.each(DISGUISES)("an answer that shows our headers %s is kept without the signatures", async (_, disguise) => {
-    const endpoint = receiver(({ headers }) =>
-      answer(
-        500,
-        {},
-        `You sent ${[...headers].map(([name, value]) => `${name}: ${disguise(value)}`).join("; ")} - no.`,
-      ),
-    );
-    const outbox = await Outbox.open({ webhookUrl: endpoint.url });
-    const { row } = await makeSecret(await testSealer(), outbox.application.id);
-    const added = { ...row, applicationId: outbox.application.id, role: "added" as const, createdAt: 1 };
-    await drizzle(homeDatabase()).insert(applicationSecret).values(added);
+    const { endpoint, outbox } = await open(({ headers }) => {
+      const shown = [...headers].map(([name, value]) => `${name}: ${disguise(value)}`);
+      return answer(500, {}, `You sent ${shown.join("; ")} - no.`);
+    });
+    await addSecret(outbox.application, "added");
     const event = await outbox.issue();
     await outbox.deliver(event);
     const kept = (await outbox.event(event)).lastResponse ?? "";
@@ -239,11 +215,10 @@ describe("no secret or signature is stored or logged (contract section 9)", () =
     timeoutsAreQuick();
     const secretPath = "c0ffee-token";
     const outcomes: Answering[] = [() => answer(500), breaks, hangs, () => answer(302), () => answer(200)];
-    const endpoint = receiver((received, attempt, signal) => {
+    const { endpoint, outbox } = await open((received, attempt, signal) => {
       const outcome = outcomes[attempt - 1] ?? breaks;
       return outcome(received, attempt, signal);
     });
-    const outbox = await Outbox.open({ webhookUrl: endpoint.url });
     const event = await outbox.issue("alice-4711", '{"deviceModel":"Pixel 12"}');
     for (const _ of outcomes) {
       await outbox.deliver(event);
@@ -255,7 +230,7 @@ describe("no secret or signature is stored or logged (contract section 9)", () =
     await outbox.setUrl(endpoint.url);
     vi.spyOn(outbox.context.unsealedKeys, "webhookKey").mockRejectedValue(new Error("sealed by another key"));
     await outbox.deliver(await outbox.issue("alice-4711c"));
-    const said = [...lines, ...outbox.queue.sent.map((message) => JSON.stringify(message))].join("\n");
+    const said = JSON.stringify([log.lines(), outbox.queue.sent]);
     expect(said).toContain('"event":"delivery"');
     expect(said).toContain('"event":"webhook-secret-unusable"');
     const { secret } = outbox.application;

@@ -1,21 +1,19 @@
 import { hmac } from "@noble/hashes/hmac.js";
 import { sha1 } from "@noble/hashes/legacy.js";
 import { sha256 } from "@noble/hashes/sha2.js";
-import { drizzle } from "drizzle-orm/d1";
 import { Webhook } from "standardwebhooks";
 import { describe, expect, it, vi } from "vitest";
-import { makeSecret } from "../../src/shared/credentials.ts";
-import { applicationSecret } from "../../src/shared/schema.ts";
 import { toBase64 } from "../../src/shared/sealing.ts";
 import { Database } from "../../src/worker/storage/database.ts";
 import { consumeDeliveries } from "../../src/worker/webhooks/consumer.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
-import { createApplication, type TestApplication, testSealer } from "../support/application.ts";
-import { type AroundTrip, aroundD1 } from "../support/d1.ts";
+import { addSecret, createApplication } from "../support/application.ts";
+import { type AroundTrip, aroundD1, countedD1 } from "../support/d1.ts";
 import { homeDatabase, runSql } from "../support/home.ts";
 import { requestBadge } from "../support/http.ts";
 import { linesOf } from "../support/log-lines.ts";
-import { messagesOf, Outbox } from "../support/outbox.ts";
+import type { Outbox } from "../support/outbox.ts";
+import { messagesOf } from "../support/queue.ts";
 import { answer, hangs, type Received, type Receiver } from "../support/receivers.ts";
 import { badgeRows, eventRows } from "../support/rows.ts";
 import { until } from "../support/until.ts";
@@ -41,40 +39,38 @@ function expectSigned(received: Received, secrets: readonly string[]): void {
   }
 }
 
-describe("the webhook of a new badge (contract section 8)", () => {
-  it("a new badge's webhook has the stored bytes, with both signatures in the contract's headers and no others", async () => {
-    const endpoint = receiver();
-    const application = await createApplication({ webhookUrl: endpoint.url });
-    const body = { userId: "Zoë 🚪", metadata: { os: "iOS", osVersion: "27" } };
-    const { badgeId } = (await requestBadge(application, "device", body)).body;
-    await until(() => expect(endpoint.received).toHaveLength(1));
-    const [received] = endpoint.received;
-    const [row] = await eventRows(application);
-    const [badge] = await badgeRows(application);
-    if (received === undefined || row === undefined) throw new Error("no event");
-    expect(received.text).toBe(row.payload);
-    const { createdAt } = JSON.parse(row.payload);
-    const event = { id: row.id, event: "badge:created", createdAt, data: { id: badgeId, ...body } };
-    expect(received.text).toBe(JSON.stringify(event));
-    expect(createdAt).toBe(new Date(badge?.issuedAt ?? 0).toISOString());
-    expect(row.id).toMatch(/^evt_/);
-    expect(badge?.eventId).toBe(row.id);
-    expect([...received.headers.keys()]).toEqual([
-      "content-type",
-      "signature",
-      "user-agent",
-      "webhook-id",
-      "webhook-signature",
-      "webhook-timestamp",
-    ]);
-    expect(received.headers.get("content-type")).toBe("application/json");
-    expect(received.headers.get("user-agent")).toBe("badge-distribution-service/1.0");
-    expect(received.headers.get("webhook-id")).toBe(row.id);
-    expectSigned(received, [application.secret]);
-    await until(async () => {
-      expect((await eventRows(application))[0]).toMatchObject({
-        ...{ state: "delivered", attempts: 1, lastStatus: 204, lastResponse: "" },
-      });
+it("a new badge's webhook has the stored bytes, with both signatures in the contract's headers and no others (contract section 8)", async () => {
+  const endpoint = receiver();
+  const application = await createApplication({ webhookUrl: endpoint.url });
+  const body = { userId: "Zoë 🚪", metadata: { os: "iOS", osVersion: "27" } };
+  const { badgeId } = (await requestBadge(application, "device", body)).body;
+  await until(() => expect(endpoint.received).toHaveLength(1));
+  const [received] = endpoint.received;
+  const [row] = await eventRows(application);
+  const [badge] = await badgeRows(application);
+  if (received === undefined || row === undefined) throw new Error("no event");
+  expect(received.text).toBe(row.payload);
+  const { createdAt } = JSON.parse(row.payload);
+  const event = { id: row.id, event: "badge:created", createdAt, data: { id: badgeId, ...body } };
+  expect(received.text).toBe(JSON.stringify(event));
+  expect(createdAt).toBe(new Date(badge?.issuedAt ?? 0).toISOString());
+  expect(row.id).toMatch(/^evt_/);
+  expect(badge?.eventId).toBe(row.id);
+  expect([...received.headers.keys()]).toEqual([
+    "content-type",
+    "signature",
+    "user-agent",
+    "webhook-id",
+    "webhook-signature",
+    "webhook-timestamp",
+  ]);
+  expect(received.headers.get("content-type")).toBe("application/json");
+  expect(received.headers.get("user-agent")).toBe("badge-distribution-service/1.0");
+  expect(received.headers.get("webhook-id")).toBe(row.id);
+  expectSigned(received, [application.secret]);
+  await until(async () => {
+    expect((await eventRows(application))[0]).toMatchObject({
+      ...{ state: "delivered", attempts: 1, lastStatus: 204, lastResponse: "" },
     });
   });
 });
@@ -88,14 +84,6 @@ async function expectDelivery(outbox: Outbox, { received }: Receiver, secrets: r
 }
 
 describe("a receiver can change from one secret to the next while both are valid (contract sections 8 and 9)", () => {
-  async function addSecret({ id }: TestApplication, role: "added" | "previous"): Promise<string> {
-    const { row, secret } = await makeSecret(await testSealer(), id);
-    await drizzle(homeDatabase())
-      .insert(applicationSecret)
-      .values({ ...row, applicationId: id, role, createdAt: 1 });
-    return secret;
-  }
-
   it.each(["added", "previous"] as const)(
     "the current secret makes Signature and comes first in webhook-signature, the %s one second",
     async (role) => {
@@ -106,9 +94,8 @@ describe("a receiver can change from one secret to the next while both are valid
   );
 
   it("and a secret that was copied from another application's row signs nothing, though this isolate has opened it", async () => {
-    const [endpoint, otherEndpoint] = [receiver(), receiver()];
-    const outbox = await Outbox.open({ webhookUrl: endpoint.url });
-    const other = await Outbox.open({ webhookUrl: otherEndpoint.url });
+    const { endpoint, outbox } = await open();
+    const { outbox: other } = await open();
     for (const each of [outbox, other]) await each.deliver(await each.issue());
     const sealedOf = (id: string) =>
       homeDatabase()
@@ -162,15 +149,6 @@ describe("an event is sent until one attempt succeeds (contract section 8: at le
     expect(await outbox.sweep()).toEqual([]);
     expect(endpoint.received.map(({ headers }) => headers.get("webhook-id")).sort()).toEqual(events.toSorted());
     for (const row of await outbox.events()) expect(row).toMatchObject({ state: "delivered", attempts: 1 });
-  });
-
-  it("by one consumer at a time once it has a due time, even if many get its message at once", async () => {
-    const { endpoint, outbox } = await open();
-    const event = await outbox.issue();
-    await outbox.change(event, { dueAt: 0 });
-    await Promise.all(Array.from({ length: 10 }, () => outbox.consume(event, event)));
-    await outbox.settle();
-    expect(endpoint.received).toHaveLength(1);
   });
 
   it("even if the queue takes no messages, and the badge is issued", async () => {
@@ -305,24 +283,17 @@ describe("a process that dies loses no event (contract section 8)", () => {
 
 describe("a slow receiver delays no other application's events (contract section 8)", () => {
   it("the consumer finishes after leasing, and no event's first attempt waits for another's", async () => {
-    const [hanging, healthy] = [receiver(hangs), receiver()];
     const giveUp = new AbortController();
     vi.spyOn(AbortSignal, "timeout").mockReturnValue(giveUp.signal);
-    const [slow, quick] = [
-      await Outbox.open({ webhookUrl: hanging.url }),
-      await Outbox.open({ webhookUrl: healthy.url }),
-    ];
+    const { endpoint: hanging, outbox: slow } = await open(hangs);
+    const { endpoint: healthy, outbox: quick } = await open();
     const wakeUps = [];
     for (const outbox of [slow, slow, slow, slow, quick]) {
       wakeUps.push({ applicationId: outbox.application.id, eventId: await outbox.issue() });
     }
-    let trips = 0;
-    const d1 = aroundD1(homeDatabase(), (_, send) => {
-      trips++;
-      return send();
-    });
-    await consumeDeliveries(() => ({ ...slow.context, db: new Database(d1) }), messagesOf(wakeUps));
-    expect(trips).toBe(1);
+    const counted = countedD1(homeDatabase());
+    await consumeDeliveries(() => ({ ...slow.context, db: new Database(counted.d1) }), messagesOf(wakeUps));
+    expect(counted.trips).toBe(1);
     await until(() => expect([hanging.received.length, healthy.received.length]).toEqual([4, 1]));
     await until(async () => expect(await quick.events()).toMatchObject([{ state: "delivered" }]));
     expect((await slow.events()).map(({ attempts }) => attempts)).toEqual([0, 0, 0, 0]);
@@ -330,7 +301,7 @@ describe("a slow receiver delays no other application's events (contract section
     await slow.settle();
     expect(await slow.events()).toMatchObject(Array.from({ length: 4 }, () => ({ lastOutcome: "timeout" })));
     // The lease, and one record for each endpoint.
-    expect(trips).toBe(3);
+    expect(counted.trips).toBe(3);
   });
 
   it("a slow receiver delays nobody in the queue, which brings its next batches while the attempts of one hang", async () => {

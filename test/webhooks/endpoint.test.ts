@@ -3,7 +3,9 @@ import { env } from "cloudflare:workers";
 import { describe, expect, it, vi } from "vitest";
 import worker from "../../src/worker/index.ts";
 import { releaseHeldEvents } from "../../src/worker/storage/webhook-backlog.ts";
+import { HOUR } from "../invitations/support/clock.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
+import { runSql } from "../support/home.ts";
 import { linesOf } from "../support/log-lines.ts";
 import type { Outbox } from "../support/outbox.ts";
 import { answer, type Receiver } from "../support/receivers.ts";
@@ -11,7 +13,6 @@ import { until } from "../support/until.ts";
 import { useOutboxes } from "./support.ts";
 
 const { open, receiver } = useOutboxes();
-const HOUR = 3_600_000;
 
 useQuietLog();
 
@@ -23,7 +24,6 @@ async function gone(): Promise<{ endpoint: Receiver; outbox: Outbox; event: stri
   return { endpoint, outbox, event };
 }
 
-const times = (count: number, hours: number): number[] => Array.from({ length: count }, () => hours);
 const idsOf = ({ received }: Receiver): (string | null)[] => received.map(({ headers }) => headers.get("webhook-id"));
 const states = async (outbox: Outbox): Promise<string[]> => (await outbox.events()).map(({ state }) => state);
 
@@ -40,9 +40,7 @@ describe("an endpoint is held after 410 alone, and its events are kept (contract
     expect(await states(outbox)).toEqual(["held", "held"]);
     expect(endpoint.received).toHaveLength(1);
   });
-});
 
-describe("a 410 beside other responses (contract section 8)", () => {
   it("a slow success that began in a former hold does not end the present one", async () => {
     const { endpoint, outbox } = await gone();
     const [slow, refused] = [await outbox.addTestEvent(), await outbox.addTestEvent()];
@@ -82,7 +80,7 @@ describe("a test event shows whether a held endpoint works again (contract secti
     expect(due).toEqual(held);
     for (const one of due) await outbox.deliver(one);
     expect(idsOf(endpoint)).toEqual([test, ...held]);
-    expect(await outbox.events()).toMatchObject(times(6, 1).map((attempts) => ({ state: "delivered", attempts })));
+    for (const row of await outbox.events()) expect(row).toMatchObject({ state: "delivered", attempts: 1 });
   });
 
   it("any other response to a test event releases nothing, and the test is not repeated", async () => {
@@ -156,28 +154,75 @@ describe("an administrator sets the URL (contract sections 8 and 10)", () => {
   });
 });
 
-describe("a message that the queue gave up on (contract section 8)", () => {
-  it("a message that the queue gave up on is logged and recorded, and the sweep still sends its event", async () => {
-    const { outbox } = await open();
-    const event = await outbox.issue();
-    const error = vi.spyOn(console, "error").mockImplementation(() => {});
-    const body = { applicationId: outbox.application.id, eventId: event };
-    const giveUp = () =>
-      worker.queue(
-        createMessageBatch("badge-webhooks-dead", [{ id: "1", timestamp: new Date(), attempts: 1, body }]),
-        env,
-        createExecutionContext(),
-      );
-    await giveUp();
-    const { id: application } = outbox.application;
-    const lines = linesOf(error).filter((line) => line.application === application);
-    expect(lines).toEqual([{ level: "error", event: "dead-letter", application, eventId: event }]);
-    expect(await outbox.event(event)).toMatchObject({ state: "pending", lastOutcome: "dead-lettered" });
+/** What `application disable` and `application enable` do. */
+async function setDisabled({ application: { id } }: Outbox, disabledAt: number | null): Promise<void> {
+  await runSql("UPDATE application SET disabled_at = ?2 WHERE id = ?1", id, disabledAt);
+}
+
+describe("the events of a disabled application wait (contract section 8)", () => {
+  it("events of a disabled application are not sent, enqueued or held and use up no attempt, and are sent within a minute of enabling", async () => {
+    const { endpoint, outbox } = await open();
+    const events = [await outbox.issue(), await outbox.issue()];
+    const test = await outbox.addTestEvent();
+    await setDisabled(outbox, outbox.now);
+    const before = await outbox.events();
+    for (let hours = 0; hours < 200; hours += 40) {
+      outbox.now += 40 * HOUR;
+      expect(await outbox.sweep()).toEqual([]);
+      await outbox.deliver(...events, test);
+    }
+    expect(endpoint.received).toEqual([]);
+    // Only that they are due may be recorded.
+    expect(await outbox.events()).toEqual(before.map((event) => ({ ...event, dueAt: event.dueAt ?? 0 })));
+
+    await setDisabled(outbox, null);
     outbox.now += 60_000;
-    expect(await outbox.sweep()).toEqual([event]);
-    await outbox.deliver(event);
-    expect(await outbox.event(event)).toMatchObject({ state: "delivered", lastOutcome: "answered" });
-    await giveUp();
-    expect(await outbox.event(event)).toMatchObject({ state: "delivered", lastOutcome: "answered" });
+    const due = await outbox.sweep();
+    expect(due).toEqual([test, ...events]);
+    await outbox.deliver(...due);
+    expect(endpoint.received).toHaveLength(3);
+    for (const row of await outbox.events()) expect(row).toMatchObject({ state: "delivered", attempts: 1 });
   });
+
+  it("events of a disabled application keep their state if there is no URL or the endpoint is held", async () => {
+    const { endpoint, outbox } = await open(() => answer(410));
+    const [refused, waiting] = [await outbox.issue(), await outbox.issue()];
+    await outbox.deliver(refused);
+    await setDisabled(outbox, outbox.now);
+    await outbox.deliver(waiting);
+    expect(await outbox.event(waiting)).toMatchObject({ state: "pending" });
+    await outbox.setUrl(null);
+    await outbox.deliver(waiting);
+    expect(await outbox.event(waiting)).toMatchObject({ state: "pending" });
+    await outbox.setUrl(endpoint.url);
+    outbox.now += HOUR;
+    expect(await outbox.sweep()).toEqual([]);
+    expect(await outbox.event(refused)).toMatchObject({ state: "held" });
+    await setDisabled(outbox, null);
+    expect(await outbox.sweep()).toEqual([refused, waiting]);
+  });
+});
+
+it("a message that the queue gave up on is logged and recorded, and the sweep still sends its event (contract section 8)", async () => {
+  const { outbox } = await open();
+  const event = await outbox.issue();
+  const error = vi.spyOn(console, "error").mockImplementation(() => {});
+  const body = { applicationId: outbox.application.id, eventId: event };
+  const giveUp = () =>
+    worker.queue(
+      createMessageBatch("badge-webhooks-dead", [{ id: "1", timestamp: new Date(), attempts: 1, body }]),
+      env,
+      createExecutionContext(),
+    );
+  await giveUp();
+  const { id: application } = outbox.application;
+  const lines = linesOf(error).filter((line) => line.application === application);
+  expect(lines).toEqual([{ level: "error", event: "dead-letter", application, eventId: event }]);
+  expect(await outbox.event(event)).toMatchObject({ state: "pending", lastOutcome: "dead-lettered" });
+  outbox.now += 60_000;
+  expect(await outbox.sweep()).toEqual([event]);
+  await outbox.deliver(event);
+  expect(await outbox.event(event)).toMatchObject({ state: "delivered", lastOutcome: "answered" });
+  await giveUp();
+  expect(await outbox.event(event)).toMatchObject({ state: "delivered", lastOutcome: "answered" });
 });

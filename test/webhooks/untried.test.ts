@@ -1,24 +1,23 @@
 import { describe, expect, it, vi } from "vitest";
-import { newEventId } from "../../src/shared/identifiers.ts";
+import { newApplicationId, newEventId } from "../../src/shared/identifiers.ts";
 import { isoTime } from "../../src/shared/time.ts";
 import { Unavailable } from "../../src/worker/platform.ts";
 import { Database } from "../../src/worker/storage/database.ts";
-import { giveDueTimes, readUntriedFrom } from "../../src/worker/storage/webhook-backlog.ts";
-import { findUntriedEvents } from "../../src/worker/webhooks/backlog.ts";
+import { findDueEvents, giveDueTimes, readUntriedFrom } from "../../src/worker/storage/webhook-backlog.ts";
+import { enqueueDueEvents, findUntriedEvents } from "../../src/worker/webhooks/backlog.ts";
+import { DeliveryPace } from "../../src/worker/webhooks/delivery-message.ts";
 import { pageEvents } from "../../src/worker/webhooks/list.ts";
 import { ENTRY } from "../allocator/support.ts";
+import { DAY, HOUR, MINUTE } from "../invitations/support/clock.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
 import { bindObject, ring } from "../support/allocator.ts";
-import { type AroundTrip, aroundD1 } from "../support/d1.ts";
+import { type AroundTrip, aroundD1, countedD1 } from "../support/d1.ts";
 import { isAbout, LOST } from "../support/faults.ts";
 import { bindDatabase, homeDatabase, runSql } from "../support/home.ts";
 import { type Outbox, setUntriedFrom } from "../support/outbox.ts";
 import { useOutboxes } from "./support.ts";
 
 const { open } = useOutboxes();
-const MINUTE = 60_000;
-const HOUR = 60 * MINUTE;
-const DAY = 24 * HOUR;
 
 useQuietLog();
 
@@ -61,27 +60,17 @@ describe("an event whose message was lost (contract section 8: found and sent wi
     expect(await outbox.event(event)).toMatchObject({ state: "delivered" });
   });
 
-  it("events whose messages were lost are found in chunks, however long the scheduler was down", async () => {
+  it.each<[string, number, number[]]>([
+    ["however long the scheduler was down", 41 * DAY, [5 * MINUTE, HOUR, 3 * HOUR, 23 * HOUR, 40 * DAY]],
+    ["among more than a chunk of events", HOUR, Array.from({ length: 1201 }, (_, place) => place)],
+  ])("events whose messages were lost are found %s", async (_, later, ages) => {
     const { outbox } = await open();
     const start = outbox.now;
     await tick(outbox, 1);
-    const ages = [5 * MINUTE, HOUR, 3 * HOUR, 23 * HOUR, 40 * DAY];
-    const events = await insertEvents(
-      outbox,
-      ages.map((age) => start + age),
-    );
-    outbox.now = start + 41 * DAY;
-    expect([...new Set(await tick(outbox, 2))]).toEqual(events);
-  });
-
-  it("an event whose message was lost is found among more than a chunk of events", async () => {
-    const { outbox } = await open();
-    const events = await insertEvents(
-      outbox,
-      Array.from({ length: 1201 }, (_, index) => outbox.now + index),
-    );
-    outbox.now += HOUR;
-    expect(new Set(await tick(outbox, 2))).toEqual(new Set(events));
+    const moments = ages.map((age) => start + age);
+    const events = await insertEvents(outbox, moments);
+    outbox.now = start + later;
+    expect([...new Set(await tick(outbox, 2))].toSorted()).toEqual(events);
   });
 
   it("an event that D1 gets up to nine minutes late is found, after many ticks", async () => {
@@ -140,23 +129,56 @@ describe("an event whose message was lost (contract section 8: found and sent wi
   });
 });
 
-describe("GET /v1/events?state=pending (contract section 19)", () => {
-  it("untried events are listed among those that wait for a retry, newest first, as due at their creation", async () => {
+it("untried events are listed among those that wait for a retry, newest first, as due at their creation (contract section 19)", async () => {
+  const { outbox } = await open();
+  const [oldest, failed, newest] = [await outbox.issue(), await outbox.issue(), await outbox.issue()];
+  const dueAt = outbox.now + HOUR;
+  await outbox.change(failed, { attempts: 1, dueAt });
+  await insertEvents(outbox, [outbox.now], "delivered");
+  const page = { state: "pending", after: null, perPage: 2 } as const;
+  const first = await pageEvents(outbox.context, outbox.application.id, page);
+  const times = (await outbox.events()).map(({ createdAt }) => isoTime(createdAt));
+  expect(first.events.map(({ id, nextAttemptAt }) => [id, nextAttemptAt])).toEqual([
+    [newest, times[2]],
+    [failed, isoTime(dueAt)],
+  ]);
+  const { events, next } = await pageEvents(outbox.context, outbox.application.id, { ...page, after: first.next });
+  expect(events.map(({ id, nextAttemptAt }) => [id, nextAttemptAt])).toEqual([[oldest, times[0]]]);
+  expect(next).toBeNull();
+});
+
+describe("due events of many applications (contract section 8)", () => {
+  it("a sweep enqueues events of every application, even if one has a large backlog", async () => {
+    const [{ outbox: dead }, { outbox: other }] = [await open(), await open()];
+    for (let count = 0; count < 8; count++) await dead.issue();
+    other.now = dead.now + 1000;
+    const waiting = await other.issue();
+    const now = dead.now + MINUTE;
+    dead.now = now;
+    await dead.sweep();
+    const found = await findDueEvents(dead.context.db, { now, perApplication: 5, limit: 100 });
+    const of = ({ application: { id } }: Outbox) =>
+      found.filter(({ applicationId }) => applicationId === id).map(({ eventId }) => eventId);
+    expect(of(dead)).toEqual((await dead.events()).slice(0, 5).map(({ id }) => id));
+    expect(of(other)).toEqual([waiting]);
+    const limited = await findDueEvents(dead.context.db, { now, perApplication: 5, limit: found.length - 4 });
+    expect(limited.map(({ eventId }) => eventId)).toContain(waiting);
+  });
+
+  it("a sweep asks D1 for due events once, unless an application may have more than 25", async () => {
     const { outbox } = await open();
-    const [oldest, failed, newest] = [await outbox.issue(), await outbox.issue(), await outbox.issue()];
-    const dueAt = outbox.now + HOUR;
-    await outbox.change(failed, { attempts: 1, dueAt });
-    await insertEvents(outbox, [outbox.now], "delivered");
-    const page = { state: "pending", after: null, perPage: 2 } as const;
-    const first = await pageEvents(outbox.context, outbox.application.id, page);
-    const times = (await outbox.events()).map(({ createdAt }) => isoTime(createdAt));
-    expect(first.events.map(({ id, nextAttemptAt }) => [id, nextAttemptAt])).toEqual([
-      [newest, times[2]],
-      [failed, isoTime(dueAt)],
-    ]);
-    const { events, next } = await pageEvents(outbox.context, outbox.application.id, { ...page, after: first.next });
-    expect(events.map(({ id, nextAttemptAt }) => [id, nextAttemptAt])).toEqual([[oldest, times[0]]]);
-    expect(next).toBeNull();
+    await runSql("DELETE FROM webhook_event");
+    const counted = countedD1(homeDatabase());
+    await enqueueDueEvents({ ...outbox.context, db: new Database(counted.d1) });
+    expect(counted.trips).toBe(1);
+  });
+
+  it("events that are more than two minutes of deliveries ahead are left to the tick", () => {
+    const applicationId = newApplicationId(1);
+    const ids = Array.from({ length: 7000 }, (_, place) => ({ applicationId, eventId: `evt_${place}` }));
+    const messages = new DeliveryPace().messagesFor(ids, 0);
+    expect(messages).toHaveLength(121 * 50);
+    expect(messages.at(-1)).toMatchObject({ delaySeconds: 120, body: { afterMilliseconds: 980 } });
   });
 });
 

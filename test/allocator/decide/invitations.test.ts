@@ -35,33 +35,6 @@ const digest = (name: string) => invitationDigest.parse(name);
 const FULL = { rangeSegments: [{ first: 1000, size: 100, used: 100 }] };
 
 describe("inviting (contract sections 5, 12 and 24)", () => {
-  it("inviting reserves a number for each invitation, without a badge or an event", () =>
-    inAllocator((open) => {
-      const scene = open();
-      expect(invite(scene, { digest: digest("a") }, { digest: digest("b"), userId: "bob" })).toEqual({
-        kind: "invitations",
-        results: [{ number: 1010 }, { number: 1011 }],
-      });
-      expect(scene.issued(1010)).toBeUndefined();
-      expect(scene.tables.badge(1010)).toMatchObject({ invitation: "a", ordinal: null, change: null });
-      expect(scene.tables.invitation(digest("b"))).toMatchObject({ state: "pending", number: 1011, userId: "bob" });
-      expect([scene.events, scene.counters.lastOrdinal, scene.counters.lastChange]).toEqual([[], 20, 40]);
-      expect(scene.history).toMatchObject([
-        { badge: 1010 },
-        { action: "invitation:created", badge: 1011, userId: "bob" },
-      ]);
-    }));
-
-  it("a request with the same Idempotency-Key gets the same invitation, even an ended one, and reserves no number", () =>
-    inAllocator((open) => {
-      for (const state of ["pending", "claimed", "revoked", "expired"] as const) {
-        const scene = open();
-        scene.loadInvitation({ state });
-        expect(invite(scene, {})).toEqual({ kind: "invitations", results: [{ number: 1050 }] });
-        expect([scene.changes("badge").inserted, scene.history]).toEqual([[], []]);
-      }
-    }));
-
   it.each([
     { expiresAt: "2026-11-23T13:00:00+01:00" },
     { badgeExpiresAt: "2026-12-01T00:00:00Z" },
@@ -76,19 +49,6 @@ describe("inviting (contract sections 5, 12 and 24)", () => {
       expect(invite(scene, more)).toEqual({ kind: "invitations", results: [{ code: "INVALID_IDEMPOTENCYKEY" }] });
     }),
   );
-
-  it("inviting looks up the Idempotency-Key before it compares times with the clock, and says which time has passed", () =>
-    inAllocator((open) => {
-      const scene = open();
-      scene.loadInvitation({ expiresAtTime: NOW });
-      expect(invite(scene, { expiresAtTime: NOW })).toEqual({ kind: "invitations", results: [{ number: 1050 }] });
-      const late = { digest: digest("new"), expiresAtTime: NOW };
-      const results = [{ code: "INVALID_BADGEEXPIRESAT" }, { code: "INVALID_EXPIRESAT" }];
-      expect(invite(scene, late, { ...late, expiresAt: "2026-11-22T12:00:00Z" })).toEqual({
-        kind: "invitations",
-        results,
-      });
-    }));
 
   it("an invitation without the secret counts for the hour's limit, but one with the secret does not (contract section 7)", () =>
     inAllocator((open) => {
@@ -117,36 +77,16 @@ describe("revoking an invitation (contract sections 5 and 12)", () => {
   const revoke = (scene: Scene, id: typeof DIGEST | number, revoker: Revoker = { kind: "server" }) =>
     decideRevocation(scene, SERVER, { kind: "revoke-invitation", id, revoker });
 
-  it.each([
-    ["its token", DIGEST],
-    ["its number", 1050],
-  ] as const)("revoking an invitation by %s frees the number, with an event and history", (_, id) =>
+  it("a number that was freed and reserved again in one group belongs only to its new invitation (contract section 5)", () =>
     inAllocator((open) => {
-      const scene = open();
-      const { expiresAt } = scene.loadInvitation({ userId: "alice" });
-      expect(revoke(scene, id)).toEqual({ kind: "invitation-revoked", number: 1050, expiresAt, revokedAt: NOW });
-      expect(scene.changes("badge").deleted).toEqual([1050]);
-      expect(scene.changes("freedNumber").inserted).toEqual([{ number: 1050, freedAt: NOW }]);
-      expect(eventsOf(scene)).toEqual([{ event: "invitation:revoked", data: { id: "1050", expiresAt } }]);
-      expect(scene.actions).toEqual(["invitation:revoked"]);
-    }),
-  );
-
-  it("revoking again by the token returns the same response; by the freed number it finds no invitation", () =>
-    inAllocator((open) => {
-      const scene = open();
-      scene.loadInvitation({ state: "revoked", endedAt: NOW - 5 });
-      expect(revoke(scene, DIGEST)).toMatchObject({ kind: "invitation-revoked", revokedAt: NOW - 5 });
-      expect(revoke(scene, 1050)).toEqual(refused("UNKNOWN_INVITATION"));
-      expect([scene.events, scene.changes("freedNumber").inserted]).toEqual([[], []]);
-    }));
-
-  it("the device that created an invitation can revoke it, but another device finds none", () =>
-    inAllocator((open) => {
-      const scene = open();
-      scene.loadInvitation({ creatorDevice: device("creator") });
-      expect(revoke(scene, DIGEST, { kind: "device", device: device("other") })).toEqual(refused("UNKNOWN_INVITATION"));
-      expect(revoke(scene, DIGEST, { kind: "device", device: device("creator") })).toMatchObject({ number: 1050 });
+      const scene = open(FULL);
+      scene.loadInvitation();
+      revoke(scene, DIGEST);
+      invite(scene, { digest: digest("another") });
+      expect(scene.changes("badge")).toMatchObject({ inserted: [], updated: [{ key: 1050 }], deleted: [] });
+      expect(scene.tables.badge(1050)?.invitation).toBe("another");
+      expect(scene.changes("freedNumber")).toEqual({ inserted: [], updated: [], deleted: [] });
+      expect(scene.tables.invitation(DIGEST)?.state).toBe("revoked");
     }));
 
   it("revoking a claimed invitation is a conflict, by its token and by its number", () =>
@@ -187,22 +127,13 @@ describe("what the clock made due (contract sections 5, 12 and 18)", () => {
       expect(scene.events).toHaveLength(2);
     }));
 
-  it("recording expiries continues in another transaction if one kind has more than a chunk", () =>
+  it("recording the ends of invitations continues in another transaction if there are more than a chunk", () =>
     inAllocator((open) => {
       const scene = open();
       for (let place = 0; place <= DUE_CHUNK_ROWS; place++) {
-        scene.loadBadge({ number: 2000 + place, ordinal: place, device: device(`${place}`), expiresAt: NOW - 1 });
+        scene.loadInvitation({ digest: digest(`${place}`), number: 2000 + place, expiresAtTime: NOW });
       }
-      scene.loadBadge({ number: 1002, ordinal: 900, device: device("other"), expiresAt: NOW });
-      expect(decideDue(scene)).toEqual({ kind: "recorded", isDone: false });
-      expect(scene.issued(1002)?.endedAt).toBeNull();
-      expect(decideDue(scene)).toEqual({ kind: "recorded", isDone: true });
-      expect(scene.issued(1002)?.endedAt).toBe(NOW);
-      const invited = open();
-      for (let place = 0; place <= DUE_CHUNK_ROWS; place++) {
-        invited.loadInvitation({ digest: digest(`${place}`), number: 2000 + place, expiresAtTime: NOW });
-      }
-      expect([decideDue(invited), decideDue(invited)]).toMatchObject([{ isDone: false }, { isDone: true }]);
+      expect([decideDue(scene), decideDue(scene)]).toMatchObject([{ isDone: false }, { isDone: true }]);
     }));
 });
 
@@ -247,46 +178,34 @@ describe("erasing an invitation (contract section 24)", () => {
   const erase = (scene: Scene, id: typeof DIGEST | number) =>
     decideInvitationErasure(scene, SERVER, { kind: "erase-invitation", id });
 
+  const REVOKED = [{ action: "invitation:revoked", actorKind: "server" }];
+  const EXPIRED = [{ action: "invitation:expired", actorKind: "service" }];
+  const [ended, past] = [{ state: "expired", endedAt: NOW - 7 } as const, { expiresAtTime: NOW - 7 }];
+
   it.each([
-    ["its token", DIGEST],
-    ["its number", 1050],
-  ] as const)("erasing a pending invitation by %s revokes it, and deletes its name and user ID", (_, id) =>
+    ["a pending invitation by its token revokes it, and deletes whom it names", {}, DIGEST, "revoked", REVOKED],
+    ["a pending invitation by its number does the same", {}, 1050, "revoked", REVOKED],
+    ["an ended invitation by its token keeps its state", ended, DIGEST, "expired", []],
+    ["an ended invitation by its number, which is free, does not find it", ended, 1050, "expired", []],
+    ["an invitation after its end by its token records the expiry", past, DIGEST, "expired", EXPIRED],
+    ["an invitation after its end by its number records the expiry alone", past, 1050, "expired", EXPIRED],
+  ] as const)("erasing %s", (_, more, id, state, history) =>
     inAllocator((open) => {
       const scene = open();
-      scene.loadInvitation({ name: "Ada", userId: "alice" });
-      expect(erase(scene, id)).toEqual({ kind: "invitation-erased", number: 1050 });
-      expect(scene.tables.invitation(DIGEST)).toMatchObject({ state: "revoked", name: null, userId: null });
-      expect(scene.changes("freedNumber").inserted).toEqual([{ number: 1050, freedAt: NOW }]);
-      expect(scene.actions).toEqual(["invitation:revoked"]);
+      scene.loadInvitation({ name: "Ada", userId: "alice", ...more });
+      const endedAt = state === "revoked" ? NOW : NOW - 7;
+      const isFound = id === DIGEST || state === "revoked";
+      const told = isFound ? { kind: "invitation-erased", number: 1050 } : refused("UNKNOWN_INVITATION");
+      expect(erase(scene, id)).toEqual(told);
+      const named = isFound ? { name: null, userId: null } : { name: "Ada", userId: "alice" };
+      expect(scene.tables.invitation(DIGEST)).toMatchObject({ state, endedAt, ...named });
+      expect(scene.history).toMatchObject(history);
+      const freed = history.length > 0 ? [{ number: 1050, freedAt: endedAt }] : [];
+      expect(scene.changes("freedNumber").inserted).toEqual(freed);
+      if (!isFound) return;
       expect(JSON.stringify(scene.entries)).not.toMatch(/Ada|alice/);
-      expect(erase(scene, DIGEST)).toEqual({ kind: "invitation-erased", number: 1050 });
+      expect(erase(scene, DIGEST)).toEqual(told);
     }),
-  );
-
-  it("an erased invitation that had ended keeps its state, and is not found by its number, which is free", () =>
-    inAllocator((open) => {
-      const scene = open();
-      scene.loadInvitation({ state: "expired", endedAt: NOW - 1, name: "Ada" });
-      expect(erase(scene, 1050)).toEqual(refused("UNKNOWN_INVITATION"));
-      expect(erase(scene, DIGEST)).toMatchObject({ number: 1050 });
-      expect(scene.tables.invitation(DIGEST)).toMatchObject({ state: "expired", endedAt: NOW - 1, name: null });
-      expect(scene.history).toEqual([]);
-    }));
-
-  it.each([
-    ["its token", DIGEST, { kind: "invitation-erased", number: 1050 }, null],
-    ["its number", 1050, refused("UNKNOWN_INVITATION"), "Ada"],
-  ] as const)(
-    "erasing an invitation after its end by %s records the expiry, and revokes nothing",
-    (_, id, result, name) =>
-      inAllocator((open) => {
-        const scene = open();
-        scene.loadInvitation({ expiresAtTime: NOW - 7, name: "Ada" });
-        expect(erase(scene, id)).toEqual(result);
-        expect(scene.tables.invitation(DIGEST)).toMatchObject({ state: "expired", endedAt: NOW - 7, name });
-        expect(scene.changes("freedNumber").inserted).toEqual([{ number: 1050, freedAt: NOW - 7 }]);
-        expect(scene.history).toMatchObject([{ action: "invitation:expired", actorKind: "service" }]);
-      }),
   );
 });
 

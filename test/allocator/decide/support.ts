@@ -1,5 +1,5 @@
 import { runInDurableObject } from "cloudflare:test";
-import { type AuditContext, BY_CLOCK } from "../../../src/shared/actor.ts";
+import type { AuditContext } from "../../../src/shared/actor.ts";
 import {
   type DeviceId,
   deviceId,
@@ -24,7 +24,6 @@ export const NOW = Date.UTC(2026, 10, 22, 12);
 export const HOUR = 3600 * 1000;
 export const SERVER: AuditContext = { actor: { kind: "server" } };
 export const DEVICE: AuditContext = { actor: { kind: "device" } };
-export { BY_CLOCK };
 
 export const PHONE = deviceId.parse("phone");
 export const DIGEST = invitationDigest.parse("digest");
@@ -42,9 +41,9 @@ type Values = Record<string, unknown>;
 
 /** The transaction of a test: fresh numbers come in rising order, and the last of several freed ones is drawn. */
 export class Scene extends Transaction {
-  constructor(tables: Tables, counters: Partial<Counters>, now: number) {
+  constructor(tables: Tables, counters: Partial<Counters>) {
     const numberAt = ({ first }: { first: number }, index: number) => first + index;
-    super(tables, { ...COUNTERS, ...counters }, { now, numberAt, randomBelow: (limit) => limit - 1 });
+    super(tables, { ...COUNTERS, ...counters }, { now: NOW, numberAt, randomBelow: (limit) => limit - 1 });
   }
 
   get entries() {
@@ -110,21 +109,21 @@ export class Scene extends Transaction {
     insertRows(this.tables.orm, "blockedUser", [{ userId, blockedAt, userDigest: digest }]);
   }
 
-  loadFreed(number: number, freedAt = 0): void {
+  loadFreed(number: number, freedAt: number): void {
     insertRows(this.tables.orm, "freedNumber", [{ number, freedAt }]);
   }
 }
 
 /** Begins a transaction on tables without rows. */
-type Open = (counters?: Partial<Counters>, now?: number) => Scene;
+type Open = (counters?: Partial<Counters>) => Scene;
 
 /** Runs a test in an allocator that nobody has called. */
 export const inAllocator = (run: (open: Open) => void): Promise<void> =>
   runInDurableObject(allocatorOf({ id: newApplicationId(1) }), (_, { storage }) => {
     const tables = new Tables(storage);
-    run((counters = {}, now = NOW) => {
+    run((counters = {}) => {
       clearRows(tables.orm);
-      return new Scene(tables, counters, now);
+      return new Scene(tables, counters);
     });
   });
 

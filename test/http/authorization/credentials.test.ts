@@ -1,23 +1,20 @@
 import { eq } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/d1";
-import { afterEach, describe, expect, it, onTestFinished, vi } from "vitest";
-import { makeConsoleSecret, makeSecret } from "../../../src/shared/credentials.ts";
+import { describe, expect, it } from "vitest";
+import { makeConsoleSecret } from "../../../src/shared/credentials.ts";
 import { applicationSecret, consoleSecret } from "../../../src/shared/schema.ts";
-import { ApplicationCache } from "../../../src/worker/applications/application-cache.ts";
 import { issueTo, takeStep } from "../../badges/life-support.ts";
-import { moveClock, SECOND } from "../../invitations/support/clock.ts";
-import { createApplication, type TestApplication, testSealer } from "../../support/application.ts";
+import { moveClock, SECOND, useStandingClock } from "../../invitations/support/clock.ts";
+import { addSecret, createApplication, type TestApplication } from "../../support/application.ts";
 import { callWith } from "../../support/bindings.ts";
-import { aroundD1 } from "../../support/d1.ts";
+import { countedD1 } from "../../support/d1.ts";
 import { bindDatabase, homeDatabase, runSql } from "../../support/home.ts";
 import { call, requestBadge, serverHeaders } from "../../support/http.ts";
 import { outcome } from "../support/draft.ts";
 import { CREATOR, hoursAhead, tenant } from "../support/invitations.ts";
 import { signIn } from "../support/people.ts";
 
-afterEach(() => {
-  vi.useRealTimers();
-});
+useStandingClock();
 
 /** After 30 s no isolate goes by what it remembers of an application (contract section 9). */
 const forgetApplications = () => moveClock(30 * SECOND);
@@ -60,62 +57,63 @@ function changedAt(digest: string, place: number): string {
 const listsFor = async (headers: Headers) => outcome(await call("GET", "/v1/badges", { headers }));
 
 // Of whom each route asks for what: test/http/errors/order.test.ts.
-describe("secrets (contract sections 4, 9 and 19)", () => {
-  it("a secret is refused when its digest differs in any one character, that of a server or of a person, and so is a digest", async () => {
-    const { id: applicationid, secret } = await createApplication();
-    const console = await makeConsoleSecret();
-    const orm = drizzle(homeDatabase());
-    const ofApplication = eq(applicationSecret.applicationId, applicationid);
-    const { digest = "" } = (await orm.select().from(applicationSecret).where(ofApplication).get()) ?? {};
-    expect(await listsFor({ applicationid, applicationsecret: secret })).toBe("200");
-    expect(await listsFor({ applicationid, applicationsecret: digest })).toBe(NO_CREDENTIALS);
-    for (const place of [0, 7, 21, 42]) {
-      const near = { ...console.row, digest: changedAt(console.row.digest, place), name: `Ann ${place}` };
-      await orm.insert(consoleSecret).values({ ...near, applicationId: applicationid, createdAt: 0 });
-      await orm
-        .update(applicationSecret)
-        .set({ digest: changedAt(digest, place) })
-        .where(ofApplication);
-      forgetApplications();
-      for (const applicationsecret of [secret, console.secret]) {
-        expect(`${place} ${await listsFor({ applicationid, applicationsecret })}`).toBe(`${place} ${NO_CREDENTIALS}`);
-      }
+it("a secret is refused when its digest differs in any one character, that of a server or of a person, and so is a digest (contract sections 4, 9 and 19)", async () => {
+  const { id: applicationid, secret } = await createApplication();
+  const console = await makeConsoleSecret();
+  const orm = drizzle(homeDatabase());
+  const ofApplication = eq(applicationSecret.applicationId, applicationid);
+  const { digest = "" } = (await orm.select().from(applicationSecret).where(ofApplication).get()) ?? {};
+  expect(await listsFor({ applicationid, applicationsecret: secret })).toBe("200");
+  expect(await listsFor({ applicationid, applicationsecret: digest })).toBe(NO_CREDENTIALS);
+  for (const place of [0, 7, 21, 42]) {
+    const near = { ...console.row, digest: changedAt(console.row.digest, place), name: `Ann ${place}` };
+    await orm.insert(consoleSecret).values({ ...near, applicationId: applicationid, createdAt: 0 });
+    await orm
+      .update(applicationSecret)
+      .set({ digest: changedAt(digest, place) })
+      .where(ofApplication);
+    forgetApplications();
+    for (const applicationsecret of [secret, console.secret]) {
+      expect(`${place} ${await listsFor({ applicationid, applicationsecret })}`).toBe(`${place} ${NO_CREDENTIALS}`);
     }
-  });
+  }
 });
 
 describe("what an administrator changes (contract section 9)", () => {
   const update = (assignment: string, { id }: TestApplication) =>
     runSql(`UPDATE application SET ${assignment} WHERE id = ?`, id);
 
-  /** @returns the secret and its row */
-  async function addSecret({ id }: TestApplication) {
-    const made = await makeSecret(await testSealer(), id);
-    const added = { ...made.row, applicationId: id, role: "added" as const, createdAt: Date.now() };
-    await drizzle(homeDatabase()).insert(applicationSecret).values(added);
-    return made;
-  }
+  const addedTo = async (of: TestApplication): Promise<Headers> => {
+    return { applicationid: of.id, applicationsecret: await addSecret(of, "added") };
+  };
 
-  it("a disabled application is refused once caches have expired, and served a second after it is enabled", async () => {
+  it.each([
+    ["a disabled application is refused", "disabled_at", "NULL", NOTHING_GRANTED],
+    ["a secret is required", "require_secret", "0", GRANTED],
+  ])("%s once caches have expired, and no longer a second after that was undone", async (_, column, undone, server) => {
     const { application, invitation } = await tenant();
-    const headers = { ...serverHeaders(application), udid: CREATOR };
-    expect(await outcomes(headers, invitation)).toEqual(GRANTED);
-    await update("disabled_at = 1", application);
+    const byServer = { ...serverHeaders(application), udid: CREATOR };
+    const byDevice = { applicationid: application.id, udid: CREATOR };
+    const [before, ofDevice] = [await outcomes(byServer, invitation), await outcomes(byDevice, invitation)];
+    expect([before, ofDevice]).toEqual([GRANTED, { ...GRANTED, list: NO_CREDENTIALS }]);
+    await update(`${column} = 1`, application);
     forgetApplications();
-    expect(await outcomes(headers, invitation)).toEqual(NOTHING_GRANTED);
+    expect(await outcomes(byServer, invitation)).toEqual(server);
+    expect(await outcomes(byDevice, invitation)).toEqual(server === GRANTED ? DEVICE_ONLY : NOTHING_GRANTED);
     // Doors still check what it signed.
     expect(outcome(await call("GET", `/v1/applications/${application.id}/jwks.json`))).toBe("200");
-    await update("disabled_at = NULL", application);
+    await update(`${column} = ${undone}`, application);
     passOneSecond();
-    expect(await outcomes(headers, invitation)).toEqual(GRANTED);
+    expect(await outcomes(byServer, invitation)).toEqual(before);
+    expect(await outcomes(byDevice, invitation)).toEqual(ofDevice);
   });
 
   it("no newer secret or setting lifts a refusal if the application was disabled, or a secret required, since", async () => {
     const known = await createApplication();
     expect(await listsFor(serverHeaders(known))).toBe("200");
-    const { secret } = await addSecret(known);
+    const added = await addedTo(known);
     await update("disabled_at = 1", known);
-    expect(await listsFor({ applicationid: known.id, applicationsecret: secret })).toBe(NO_CREDENTIALS);
+    expect(await listsFor(added)).toBe(NO_CREDENTIALS);
 
     const proving = await createApplication({ requireProof: true });
     const logIn = async () => outcome(await requestBadge(proving, "phone", { userId: "user" }));
@@ -133,80 +131,50 @@ describe("what an administrator changes (contract section 9)", () => {
     expect(await invite()).toBe(NO_CREDENTIALS);
   });
 
-  it("a refusal that no setting can lift does not read the settings again", async () => {
-    const application = await createApplication();
+  it.each([
+    ["by settings that have not changed is not tried again with them", "503 NUMBERS_EXHAUSTED", "tablet", "", [1, 2]],
+    ["of a wrong proof does not read the settings again", "401 INVALID_PROOF", "phone", "none", [0, 0]],
+    ["by a badge's state does not read the settings again", "403 SUSPENDED_BADGE", "phone", "", [1, 1]],
+  ])("a refusal %s", async (_, refused, udid, dpop, trips) => {
+    const application = await createApplication({ size: 1 });
     await takeStep(application, await issueTo(application, "phone", "user"), "suspend");
-    passOneSecond();
-    const reads = vi.spyOn(ApplicationCache.prototype, "findRecent");
-    onTestFinished(() => reads.mockRestore());
-    expect(outcome(await requestBadge(application, "phone", { userId: "user" }))).toBe("403 SUSPENDED_BADGE");
-    const headers = { applicationid: application.id, udid: "phone", DPoP: "none" };
-    expect(outcome(await call("POST", "/v1/badge", { headers, body: { userId: "user" } }))).toBe("401 INVALID_PROOF");
-    expect(reads).not.toHaveBeenCalled();
-  });
-
-  it("a refusal by settings that have not changed is not tried again", async () => {
-    const application = await createApplication({ requireProof: true });
-    const headers = { applicationid: application.id, udid: "phone" };
+    const headers = { applicationid: application.id, udid, dpop };
     const tripsOf = async () => {
-      let trips = 0;
-      const d1 = aroundD1(homeDatabase(), (_, send) => {
-        trips++;
-        return send();
-      });
+      const counted = countedD1(homeDatabase());
       const init = { method: "POST", headers, body: '{"userId":"user"}' };
-      const refused = await callWith(bindDatabase(d1), new Request("https://badges.example/v1/badge", init));
-      expect(outcome(refused)).toBe("401 INVALID_PROOF");
-      return trips;
+      const answer = await callWith(bindDatabase(counted.d1), new Request("https://badges.example/v1/badge", init));
+      expect(outcome(answer)).toBe(refused);
+      return counted.trips;
     };
-    await tripsOf();
     const within = await tripsOf();
     passOneSecond();
-    // One more, for the settings.
-    expect(await tripsOf()).toBe(within + 1);
+    expect([within, await tripsOf()]).toEqual(trips);
   });
 
-  it("an added secret works at once besides the other, also after wrong ones; a retired one stops once caches have expired", async () => {
-    const { application, invitation } = await tenant();
-    const old = { ...serverHeaders(application), udid: CREATOR };
-    expect(await outcomes(old, invitation)).toEqual(GRANTED);
-    expect(await listsFor({ ...old, applicationsecret: "wrong" })).toBe(NO_CREDENTIALS);
-    const { row, secret } = await addSecret(application);
-    const young = { ...old, applicationsecret: secret };
-    for (const headers of [young, old]) expect(await outcomes(headers, invitation)).toEqual(GRANTED);
-    await runSql("DELETE FROM application_secret WHERE application_id = ? AND role = 'current'", application.id);
-    await runSql("UPDATE application_secret SET role = 'current' WHERE id = ?", row.id);
-    forgetApplications();
-    expect(await outcomes(old, invitation)).toEqual(DEVICE_ONLY);
-    expect(await outcomes(young, invitation)).toEqual(GRANTED);
-  });
-
-  it("a secret for a person works at once as the server's does, in its own application, and stops when it is retired (contract section 19)", async () => {
-    const { application, invitation } = await tenant();
-    const server = { ...serverHeaders(application), udid: CREATOR };
-    expect(await outcomes(server, invitation)).toEqual(GRANTED);
-    const person = { ...(await signIn(application, "operator")), udid: CREATOR };
-    for (const headers of [person, server]) expect(await outcomes(headers, invitation)).toEqual(GRANTED);
-    const other = await createApplication();
-    expect(await listsFor({ ...person, applicationid: other.id })).toBe(NO_CREDENTIALS);
-    await drizzle(homeDatabase()).delete(consoleSecret).where(eq(consoleSecret.applicationId, application.id));
-    forgetApplications();
-    expect(await outcomes(person, invitation)).toEqual(DEVICE_ONLY);
-    expect(await outcomes(server, invitation)).toEqual(GRANTED);
-  });
-
-  it("a secret is required once isolates have forgotten that none was, and not required a second later", async () => {
-    const { application, invitation } = await tenant();
-    const device = { applicationid: application.id, udid: CREATOR };
-    expect(await outcomes(device, invitation)).toMatchObject({ invite: "201", revoke: "200" });
-    await update("require_secret = 1", application);
-    forgetApplications();
-    expect(await outcomes(device, invitation)).toEqual(DEVICE_ONLY);
-    expect(await outcomes({ ...serverHeaders(application), udid: CREATOR }, invitation)).toEqual(GRANTED);
-    await update("require_secret = 0", application);
-    passOneSecond();
-    expect(await outcomes(device, invitation)).toMatchObject({ invite: "201", revoke: "200" });
-  });
+  it.each([
+    ["of the server", addedTo, "DELETE FROM application_secret WHERE role = 'added' AND application_id = ?"],
+    [
+      "of a person (contract section 19)",
+      (of: TestApplication) => signIn(of, "operator"),
+      "DELETE FROM console_secret WHERE application_id = ?",
+    ],
+  ])(
+    "a secret works at once besides the other, also after wrong ones, in its own application, and stops once caches have expired after it was retired: one %s",
+    async (_, add, retire) => {
+      const { application, invitation } = await tenant();
+      const server = { ...serverHeaders(application), udid: CREATOR };
+      expect(await outcomes(server, invitation)).toEqual(GRANTED);
+      expect(await listsFor({ ...server, applicationsecret: "wrong" })).toBe(NO_CREDENTIALS);
+      const added = { ...(await add(application)), udid: CREATOR };
+      for (const headers of [added, server]) expect(await outcomes(headers, invitation)).toEqual(GRANTED);
+      const other = await createApplication();
+      expect(await listsFor({ ...added, applicationid: other.id })).toBe(NO_CREDENTIALS);
+      await runSql(retire, application.id);
+      forgetApplications();
+      expect(await outcomes(added, invitation)).toEqual(DEVICE_ONLY);
+      expect(await outcomes(server, invitation)).toEqual(GRANTED);
+    },
+  );
 
   it.each([
     ["503 NUMBERS_EXHAUSTED", { size: 1 }, "last_number = last_number + 1"],

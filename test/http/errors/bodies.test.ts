@@ -106,41 +106,36 @@ describe("a body (contract sections 2 and 6)", () => {
   });
 });
 
-describe("the body of PATCH /v1/invitation/:id/revoke (contract sections 5 and 7)", () => {
-  it("the body of a revocation is ignored, but may have at most 16 KiB too", async () => {
-    const application = await createApplication();
-    const { id } = await invite(application);
-    const revoke = (body: Body) => send(application, "PATCH", `/v1/invitation/${id}/revoke`, body);
-    const tooLong = "x".repeat(MAX_BYTES + 1);
-    expect(await revoke(tooLong)).toBe("413 PAYLOAD_TOO_LARGE");
-    expect(await revoke(chunked(tooLong))).toBe("413 PAYLOAD_TOO_LARGE");
-    // Where both say the length, Transfer-Encoding counts (RFC 9112 section 6.3).
-    const headers = { ...serverHeaders(application), "transfer-encoding": "chunked", "content-length": "2" };
-    const url = `https://badges.example/v1/invitation/${id}/revoke`;
-    const understated = new Request(url, { method: "PATCH", headers, body: tooLong });
-    expect(outcome(await callWith({}, understated))).toBe("413 PAYLOAD_TOO_LARGE");
-    const ignored = [undefined, "", "not JSON", "[]", '{"reason":"left"}', new Uint8Array([0xff]), chunked("{}")];
-    for (const body of ignored) expect(await revoke(body)).toBe("200");
-  });
+it("the body of a revocation is ignored, but may have at most 16 KiB too (contract sections 5 and 7)", async () => {
+  const application = await createApplication();
+  const { id } = await invite(application);
+  const revoke = (body: Body) => send(application, "PATCH", `/v1/invitation/${id}/revoke`, body);
+  const tooLong = "x".repeat(MAX_BYTES + 1);
+  expect(await revoke(chunked(tooLong))).toBe("413 PAYLOAD_TOO_LARGE");
+  // Where both say the length, Transfer-Encoding counts (RFC 9112 section 6.3).
+  const headers = { ...serverHeaders(application), "transfer-encoding": "chunked", "content-length": "2" };
+  const url = `https://badges.example/v1/invitation/${id}/revoke`;
+  const understated = new Request(url, { method: "PATCH", headers, body: tooLong });
+  expect(outcome(await callWith({}, understated))).toBe("413 PAYLOAD_TOO_LARGE");
+  const ignored = [undefined, "", "not JSON", "[]", '{"reason":"left"}', new Uint8Array([0xff]), chunked("{}")];
+  for (const body of ignored) expect(await revoke(body)).toBe("200");
 });
 
-describe("a caller who hangs up within a body (contract section 6)", () => {
-  it("a caller who hangs up is no fault of the service: its request has a line as malformed, and none at level error", async () => {
-    const spies = [vi.spyOn(console, "log"), vi.spyOn(console, "error")].map((spy) => spy.mockImplementation(() => {}));
-    onTestFinished(() => void vi.restoreAllMocks());
-    const application = await createApplication();
-    for (const length of [{ "content-length": "100" }, {}]) {
-      const requestId = crypto.randomUUID();
-      const body = new ReadableStream({
-        start(controller) {
-          controller.enqueue(encoder.encode('{"use'));
-          controller.error(new Error("Network connection lost."));
-        },
-      });
-      const headers = { ...serverHeaders(application), udid: "phone", "x-request-id": requestId, ...length };
-      await callWith({}, new Request("https://badges.example/v1/badge", { method: "POST", headers, body }));
-      const lines = spies.flatMap((spy) => linesOf(spy)).filter((line) => line.requestId === requestId);
-      expect(lines).toMatchObject([{ event: "request", status: 400, code: "INVALID_JSON", detail: "body-cut-off" }]);
-    }
-  });
+it("a caller who hangs up is no fault of the service: its request has a line as malformed, and none at level error (contract section 6)", async () => {
+  const spies = [vi.spyOn(console, "log"), vi.spyOn(console, "error")].map((spy) => spy.mockImplementation(() => {}));
+  onTestFinished(() => void vi.restoreAllMocks());
+  const application = await createApplication();
+  for (const length of [{ "content-length": "100" }, {}]) {
+    const requestId = crypto.randomUUID();
+    const body = new ReadableStream({
+      start(controller) {
+        controller.enqueue(encoder.encode('{"use'));
+        controller.error(new Error("Network connection lost."));
+      },
+    });
+    const headers = { ...serverHeaders(application), udid: "phone", "x-request-id": requestId, ...length };
+    await callWith({}, new Request("https://badges.example/v1/badge", { method: "POST", headers, body }));
+    const lines = spies.flatMap((spy) => linesOf(spy)).filter((line) => line.requestId === requestId);
+    expect(lines).toMatchObject([{ event: "request", status: 400, code: "INVALID_JSON", detail: "body-cut-off" }]);
+  }
 });

@@ -28,7 +28,6 @@ const OPEN_PATHS = ROUTES.filter(({ by, path }) => by === "device" || path.start
 /** Web pages may read it (contract section 27), and not create what a server creates there (section 5). */
 const READ_ONLY_PATH = "/v1/invitation";
 
-/** A path with something in the place of its parameters. */
 const filled = (path: string) => path.replace(/:\w+/g, "something");
 
 /** What the service answers when it grants, refuses and does not know, and on every route to somebody who may not call it. */
@@ -73,19 +72,16 @@ describe("every response (contract section 6)", () => {
       if (headers.get("cache-control") !== "no-store") continue;
       expect(`${name} ${headers.get("x-request-id")}`).toBe(`${name} trace-1_A=`);
     }
+    const ids = answers.map(([, { headers }]) => headers.get("x-request-id"));
+    expect(new Set(ids).size).toBe(ids.length);
     for (const useless of ["", "two words", "<script>", "a,b", "x".repeat(256)]) {
       const { headers } = await call("GET", "/health", { headers: { "x-request-id": useless } });
       expect(headers.get("x-request-id")).toMatch(/^[\w-]{36}$/);
     }
     const lines = vi.spyOn(console, "log").mockImplementation(() => {});
     const publicPath = `/v1/applications/${application.id}`;
-    for (const path of [
-      `${publicPath}/jwks.json`,
-      `${publicPath}/status/0`,
-      "/openapi.json",
-      "/docs",
-      "/docs/scalar.js",
-    ]) {
+    const files = ["/openapi.json", "/docs", "/docs/scalar.js"];
+    for (const path of [`${publicPath}/jwks.json`, `${publicPath}/status/0`, ...files]) {
       const answer = await call("GET", path, { headers: TRACE });
       const requestId = answer.headers.get("x-request-id");
       expect([path, answer.status, requestId]).toEqual([path, 200, expect.stringMatching(/^[\w-]{36}$/)]);
@@ -93,26 +89,19 @@ describe("every response (contract section 6)", () => {
     }
   });
 
-  it("every response is JSON that caches do not store, except the key set, and an error has its code and nothing else", () => {
+  it("every response is JSON that caches do not store, except the key set, and an error has its code and nothing else; it has security headers, and does not reveal the service's software", () => {
     const keySet = `GET /v1/applications/${application.id}/jwks.json`;
     for (const [name, { status, body, headers }] of answers) {
-      const expected = name === keySet ? "public, max-age=300" : "no-store";
-      expect(`${name} ${headers.get("cache-control")}`).toBe(`${name} ${expected}`);
-      if (status === 204) continue;
-      expect(`${name} ${headers.get("content-type")}`).toBe(`${name} application/json`);
+      expect({ name, ...Object.fromEntries(headers) }).toMatchObject({
+        name,
+        "cache-control": name === keySet ? "public, max-age=300" : "no-store",
+        ...(status !== 204 && { "content-type": "application/json" }),
+        "strict-transport-security": expect.stringMatching(/^max-age=[1-9]\d{6,}/),
+        "x-content-type-options": "nosniff",
+        "x-frame-options": "SAMEORIGIN",
+        "referrer-policy": "no-referrer",
+      });
       if (status >= 400) expect(body, name).toEqual({ error: expect.stringMatching(/^[A-Z_]+$/) });
-    }
-  });
-
-  it("every response has a request ID of its own and the security headers, and does not reveal the service's software", () => {
-    const ids = answers.map(([, { headers }]) => headers.get("x-request-id"));
-    expect(new Set(ids).size).toBe(ids.length);
-    for (const [name, { headers }] of answers) {
-      expect(headers.get("x-request-id")).toMatch(/^[\w-]{16,}$/);
-      expect(`${name} ${headers.get("strict-transport-security")}`).toMatch(/ max-age=[1-9]\d{6,}/);
-      expect(`${name} ${headers.get("x-content-type-options")}`).toBe(`${name} nosniff`);
-      expect(`${name} ${headers.get("x-frame-options")}`).toBe(`${name} SAMEORIGIN`);
-      expect(`${name} ${headers.get("referrer-policy")}`).toBe(`${name} no-referrer`);
       for (const telling of ["server", "x-powered-by", "via", "server-timing"]) {
         expect(headers.has(telling), `${telling} of ${name}`).toBe(false);
       }
@@ -142,16 +131,10 @@ describe("every response (contract section 6)", () => {
 
 describe("unknown paths and methods (contract section 6)", () => {
   it("a path that no route has is not found, by any method", async () => {
-    const near = [
-      "/v1/badge/",
-      "//v1/badge",
-      "/V1/badge",
-      "/v1/badges/17/any",
-      "/v1/users//badges",
-      "/v1/users/a/b/badges",
-    ];
+    const near = ["/v1/badge/", "//v1/badge", "/V1/badge", "/v1/badges/17/any"];
+    const ofUsers = ["/v1/users//badges", "/v1/users/a/b/badges"];
     const others = ["/", "/v2/badge", "/v1/applications", "/v1/invitation//revoke", "/favicon.ico", "/%", "/%zz"];
-    for (const path of [...near, ...others]) {
+    for (const path of [...near, ...ofUsers, ...others]) {
       for (const method of ["GET", "POST", "PATCH", "PUT", "DELETE", "OPTIONS"]) {
         expect(`${method} ${path} ${outcome(await call(method, path))}`).toBe(`${method} ${path} 404 NOT_FOUND`);
       }
@@ -159,7 +142,6 @@ describe("unknown paths and methods (contract section 6)", () => {
   });
 
   it("other methods of a path are not allowed, and Allow names those that are", async () => {
-    expect([...KNOWN_PATHS.keys()]).toEqual(expect.arrayContaining(ROUTES.map(({ path }) => pattern(path))));
     for (const [path, methods] of KNOWN_PATHS) {
       const isOpen = OPEN_PATHS.includes(path);
       const allowed = [...methods, ...(methods.has("GET") ? ["HEAD"] : []), ...(isOpen ? ["OPTIONS"] : [])];
@@ -175,29 +157,27 @@ describe("unknown paths and methods (contract section 6)", () => {
   });
 });
 
-describe("web pages of other origins (contract sections 6, 15 and 22)", () => {
-  it("web pages of other origins may call the open routes after a preflight, with no secret, and read an invitation without creating one", async () => {
-    for (const path of OPEN_PATHS) {
-      const preflight = await call("OPTIONS", filled(path), {
-        headers: { ...ORIGIN, "access-control-request-method": "POST" },
-      });
-      const listOf = (name: string) => preflight.headers.get(`access-control-${name}`)?.split(",") ?? [];
-      expect([path, preflight.status, ...listOf("allow-origin")]).toEqual([path, 204, "*"]);
-      const allowed = listOf("allow-headers");
-      if (path === READ_ONLY_PATH) {
-        // A POST needs `udid`: without it here, browsers send none (Fetch, CORS-preflight fetch).
-        expect(listOf("allow-methods")).toEqual(["GET"]);
-        expect(allowed).toEqual(["applicationid", "invitationtoken", "x-request-id"]);
-        continue;
-      }
-      expect(listOf("allow-methods")).toEqual(expect.arrayContaining([...(KNOWN_PATHS.get(path) ?? [])]));
-      const needed = ["applicationid", "udid", "content-type", "authorization", "dpop", "bookmark"];
-      expect(allowed).toEqual(expect.arrayContaining(needed));
-      // A secret has no place in a web page.
-      expect(allowed).not.toContain("applicationsecret");
-      expect(preflight.headers.has("access-control-allow-credentials")).toBe(false);
-      // A browser asks once a day, not before each login.
-      expect(listOf("max-age")).toEqual(["86400"]);
+it("web pages of other origins may call the open routes after a preflight, with no secret, and read an invitation without creating one (contract sections 6, 15 and 22)", async () => {
+  for (const path of OPEN_PATHS) {
+    const preflight = await call("OPTIONS", filled(path), {
+      headers: { ...ORIGIN, "access-control-request-method": "POST" },
+    });
+    const listOf = (name: string) => preflight.headers.get(`access-control-${name}`)?.split(",") ?? [];
+    expect([path, preflight.status, ...listOf("allow-origin")]).toEqual([path, 204, "*"]);
+    const allowed = listOf("allow-headers");
+    if (path === READ_ONLY_PATH) {
+      // A POST needs `udid`: without it here, browsers send none (Fetch, CORS-preflight fetch).
+      expect(listOf("allow-methods")).toEqual(["GET"]);
+      expect(allowed).toEqual(["applicationid", "invitationtoken", "x-request-id"]);
+      continue;
     }
-  });
+    expect(listOf("allow-methods")).toEqual(expect.arrayContaining([...(KNOWN_PATHS.get(path) ?? [])]));
+    const needed = ["applicationid", "udid", "content-type", "authorization", "dpop", "bookmark"];
+    expect(allowed).toEqual(expect.arrayContaining(needed));
+    // A secret has no place in a web page.
+    expect(allowed).not.toContain("applicationsecret");
+    expect(preflight.headers.has("access-control-allow-credentials")).toBe(false);
+    // A browser asks once a day, not before each login.
+    expect(listOf("max-age")).toEqual(["86400"]);
+  }
 });

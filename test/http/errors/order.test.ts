@@ -1,4 +1,4 @@
-import { beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, expect, it } from "vitest";
 import contract from "../../../docs/contract.md?raw";
 import { PUBLIC_ERRORS } from "../../../src/shared/error-table.ts";
 import { FEED_CURSOR } from "../../../src/worker/badges/changes.ts";
@@ -64,9 +64,23 @@ const noField = (name: string) => field(name, undefined, null, "", " \t\n");
 const FAULTY_BODY: Fault = ["400 INVALID_JSON", ...bodies("[]", '{"userId":', '"text"', "null")];
 const FAULTY_UDID: Fault = ["422 INVALID_UDID", ...header("udid", "bell \u0007", "u".repeat(256))];
 const FAULTY_PROOF: Fault = ["401 INVALID_PROOF", ...header("dpop", "none")];
+const FAULTY_ACTOR = header("actor", "%", "%ff", "%0A", "%20", "%E3%80%80%C2%A0", "%C3%A4".repeat(101));
+const FAULTY_SIZES = [
+  ...["ten", "0", "00", "-1", "%2B1", "1.5", "1e2", "0x10", "Infinity", "%D9%A1", "", "%205", "5%0A", "1&per_page=2"],
+].map((size) => `per_page=${size}`);
+const FAULTY_CURSORS = ["!", "", "none", "%20", "1", "%00", "%C3%A9", "AAAA", "W10", "e30", "A".repeat(5000)].map(
+  (cursor) => `cursor=${cursor}`,
+);
+const FAULTY_STATES = ["none", "", "Pending", "pending&state=pending", "pending,held"].map((state) => `state=${state}`);
+/** More letters that differ by case, none of them ASCII, than can be searched for. */
+const LETTERS = String.fromCodePoint(...times(41).map((place) => 0x430 + place));
+const faultyTimes = (...names: string[]) =>
+  names.flatMap((name) => ["", "soon", "2030-01-01", "2030-01-01T00:00:00"].map((time) => `${name}=${time}`));
 
 let application: TestApplication;
 let foreign: TestApplication;
+/** Invitations of another application, in every state. */
+let foreignInvitations: string[];
 let disabled: TestApplication;
 let requiring: TestApplication;
 let proving: TestApplication;
@@ -85,6 +99,10 @@ beforeAll(async () => {
   provider = await newProvider();
   application = await createApplication();
   foreign = await createApplication();
+  foreignInvitations = [];
+  for (const make of [invite, claimedInvitation, revokedInvitation, lapsedInvitation]) {
+    foreignInvitations.push((await make(foreign)).id);
+  }
   disabled = await createApplication({ disabledAt: 1 });
   requiring = await createApplication({ requireSecret: true });
   proving = await createApplication({ requireProof: true });
@@ -183,16 +201,16 @@ function listFaults(): Fault[] {
     ...noApplication("401 INVALID_CREDENTIALS"),
     ["401 INVALID_CREDENTIALS", ...noHeader("applicationsecret")],
     ["401 INVALID_CREDENTIALS", ...header("applicationsecret", ...wrong, `${secret},${secret}`)],
-    ["422 INVALID_PER_PAGE", ...query("per_page=0", "per_page=ten")],
-    ["422 INVALID_CURSOR", ...query("cursor=!")],
+    ["422 INVALID_PER_PAGE", ...query(...FAULTY_SIZES)],
+    ["422 INVALID_CURSOR", ...query(...FAULTY_CURSORS)],
   ];
 }
 
 /** One whose expiry the service has recorded. */
-async function lapsedInvitation(): Promise<Invitation> {
-  const made = await expiredInvitation(application);
+async function lapsedInvitation(of: { id: string }): Promise<Invitation> {
+  const made = await expiredInvitation(of);
   const body = { userId: "user", invitationToken: made.id };
-  expect(outcome(await requestBadge(application, "late", body))).toBe("410 EXPIRED_INVITATION");
+  expect(outcome(await requestBadge(of, "late", body))).toBe("410 EXPIRED_INVITATION");
   return made;
 }
 
@@ -201,11 +219,13 @@ const ofInvitation = async (made: Promise<Invitation>): Promise<Change> => ({
   subjects: { invitation: (await made).id },
 });
 
+const unknownInvitations = (): Change[] =>
+  ["inv_unknown", ...foreignInvitations].map((invitation) => ({ subjects: { invitation } }));
+
 const revokeFaults = async (): Promise<Fault[]> => [
-  ["404 UNKNOWN_INVITATION", { subjects: { invitation: "inv_unknown" } }],
-  ["404 UNKNOWN_INVITATION", await ofInvitation(invite(foreign))],
+  ["404 UNKNOWN_INVITATION", ...unknownInvitations()],
   ["409 CLAIMED_INVITATION", await ofInvitation(claimedInvitation(application))],
-  ["410 EXPIRED_INVITATION", await ofInvitation(lapsedInvitation())],
+  ["410 EXPIRED_INVITATION", await ofInvitation(lapsedInvitation(application))],
 ];
 
 interface Ordered {
@@ -223,10 +243,10 @@ const ORDERED: Ordered[] = [
       ...badgeForm(),
       FAULTY_PROOF,
       ["401 INVALID_PROOF", { headers: { applicationid: proving.id, dpop: null } }],
-      ["404 UNKNOWN_INVITATION", ...field("invitationToken", "inv_unknown", (await invite(foreign)).id)],
+      ["404 UNKNOWN_INVITATION", ...field("invitationToken", "inv_unknown", ...foreignInvitations)],
       ["409 CLAIMED_INVITATION", await token(claimedInvitation(application))],
       ["410 REVOKED_INVITATION", await token(revokedInvitation(application))],
-      ["410 EXPIRED_INVITATION", await token(lapsedInvitation())],
+      ["410 EXPIRED_INVITATION", await token(lapsedInvitation(application))],
       ["503 NUMBERS_EXHAUSTED", noNumberLeft()],
     ],
   },
@@ -262,7 +282,7 @@ const ORDERED: Ordered[] = [
     faults: async () => [
       ...noApplication("401 INVALID_APPLICATIONID"),
       ["422 INVALID_INVITATIONTOKEN", ...noHeader("invitationtoken")],
-      ["404 UNKNOWN_INVITATION", ...header("invitationtoken", "inv_unknown", (await invite(foreign)).id)],
+      ["404 UNKNOWN_INVITATION", ...header("invitationtoken", "inv_unknown", ...foreignInvitations)],
     ],
   },
   {
@@ -372,7 +392,10 @@ type Ways = Record<string, (route: Route) => Way[]>;
 
 const withLists = async () => serverHeaders(await createApplication({ statusList: true }));
 const newInvitation = () => ofInvitation(invite(application));
-const queried = (one: string) => () => query(one);
+const queried =
+  (...queries: string[]) =>
+  () =>
+    query(...queries);
 
 /** What routes answer that have no order of checks. */
 const COMMON: Ways = {
@@ -403,18 +426,18 @@ const COMMON: Ways = {
   "403 REVOKED_BADGE": () => [after((id) => takeStep(application, id, "revoke"))],
   "403 EXPIRED_BADGE": () => [after((id) => setEnd(application, id, hoursAhead(-1)))],
   "404 UNKNOWN_BADGE": ({ name }) => [{}, async () => ofBadge(await issueTo(foreign, name, "user"))],
-  "404 UNKNOWN_INVITATION": () => [{}, () => ofInvitation(invite(foreign))],
+  "404 UNKNOWN_INVITATION": unknownInvitations,
   "405 METHOD_NOT_ALLOWED": () => [{ method: "PUT" }],
   "409 ENDED_BADGE": () => [replacedBadge],
   "412 CHANGED_BADGE": () => [changedBadge],
   // A list of invitations may have 256 KiB.
   "413 PAYLOAD_TOO_LARGE": ({ name }) => bodies(" ".repeat((name === "POST /v1/invitations" ? 256 : 16) * 1024 + 1)),
-  "422 INVALID_ACTOR": () => header("actor", "%", "%ff", "%0A", "%20", "%E3%80%80%C2%A0", "%C3%A4".repeat(101)),
-  "422 INVALID_CURSOR": queried("cursor=none"),
+  "422 INVALID_ACTOR": () => FAULTY_ACTOR,
+  "422 INVALID_CURSOR": queried(...FAULTY_CURSORS),
   "422 INVALID_IDEMPOTENCYKEY": () => header("idempotency-key", "x".repeat(256)),
-  "422 INVALID_NAME": queried("q=a"),
-  "422 INVALID_PER_PAGE": queried("per_page=none"),
-  "422 INVALID_STATE": queried("state=none"),
+  "422 INVALID_NAME": queried("q=", "q=a", `q=${"x".repeat(256)}`, "q=ab&q=cd", `q=${LETTERS}`),
+  "422 INVALID_PER_PAGE": queried(...FAULTY_SIZES),
+  "422 INVALID_STATE": queried(...FAULTY_STATES),
   "422 INVALID_UDID": () => header("udid", "x".repeat(256)),
   "422 INVALID_USERID": () => [{ subjects: { user: encodeURIComponent("\u{1f600}".repeat(129)) } }],
   "422 UNDEFINED_UDID": () => noHeader("udid"),
@@ -441,7 +464,10 @@ const OWN: Record<string, Ways> = {
     "200": () => [ownBadge],
     "409 ENDED_BADGE": () => [endedOwn],
   },
-  "GET /v1/badges": { "422 INVALID_EXPIRESAT": queried("endsBefore=soon") },
+  "GET /v1/badges": {
+    "422 INVALID_EXPIRESAT": queried(...faultyTimes("endsBefore")),
+    "422 INVALID_STATE": queried("state=pending", "order=oldest", ...FAULTY_STATES),
+  },
   "GET /v1/badges/{id}": { "200": () => [async () => ofBadge((await badgeHolder()).id)] },
   "PATCH /v1/badges/{id}": {
     "422 UNDEFINED_EXPIRESAT": () => bodies("{}"),
@@ -456,13 +482,14 @@ const OWN: Record<string, Ways> = {
   "GET /v1/history": {
     "404 UNKNOWN_BADGE": queried("badge=none"),
     "422 INVALID_USERID": queried("user=a&user=b"),
-    "422 INVALID_EXPIRESAT": queried("since=yesterday"),
-    "422 INVALID_STATE": queried("action=none"),
+    "422 INVALID_ACTOR": () => [...FAULTY_ACTOR, ...query("actor=", `actor=${"x".repeat(101)}`)],
+    "422 INVALID_EXPIRESAT": queried(...faultyTimes("since", "until")),
+    "422 INVALID_STATE": queried("action=badge:opened"),
   },
   "GET /v1/changes": {
     "410 EXPIRED_CURSOR": queried(`cursor=${FEED_CURSOR.encode({ epoch: "", change: 1_000_000_000 })}`),
   },
-  "GET /v1/invitations": { "422 INVALID_EXPIRESAT": queried("from=today") },
+  "GET /v1/invitations": { "422 INVALID_EXPIRESAT": queried(...faultyTimes("from", "until")) },
   "GET /v1/access": { "403 READ_ONLY": () => [async () => ({ headers: await signIn(application, "reception") })] },
   "POST /v1/events/{id}/replay": {
     "202": () => [replayable],
@@ -521,35 +548,33 @@ function casesInOrder(faults: readonly Fault[], granted: Way): Case[] {
   return [...alone, ...pairs];
 }
 
-describe("what routes refuse, in the contract's order (contract sections 2 to 6, 12 to 15, 19, 22 to 24 and 27)", () => {
-  it.each(ROUTES)(
-    "$name gives each status and code that /openapi.json lists for it, in the contract's order",
-    async (route) => {
-      const cases: Case[] = [];
-      for (const { granted = {}, faults } of ORDERED.filter((one) => one.route === route.name)) {
-        const once = typeof granted === "function" ? await granted() : granted;
-        cases.push(...casesInOrder(await faults(), once));
-      }
-      const listed = route.answers.filter((answer) => !ELSEWHERE.some((code) => answer.endsWith(code)));
-      expect(listed).toEqual(expect.arrayContaining(neededOf(route)));
-      for (const answer of listed) {
-        const isTried = cases.some((one) => one.answer === answer);
-        const ways = OWN[route.name]?.[answer]?.(route) ?? (isTried ? [] : COMMON[answer]?.(route)) ?? [];
-        cases.push(...ways.map((way) => ({ answer, ways: [way] })));
-      }
-      expect(listed.filter((answer) => !cases.some((one) => one.answer === answer))).toEqual([]);
-      const isStatic = ({ answer, ways }: Case) => answer >= "400" && ways.every((way) => typeof way !== "function");
-      const applications = [application, requiring, proving, exhausted, personal];
-      const before = await everythingStored(applications);
-      await expectAnswers(route, cases.filter(isStatic));
-      expect(await everythingStored(applications), "what is refused changes nothing").toEqual(before);
-      await expectAnswers(
-        route,
-        cases.filter((one) => !isStatic(one)),
-      );
-    },
-  );
-});
+it.each(ROUTES)(
+  "$name gives each status and code that /openapi.json lists for it, in the contract's order (contract sections 2 to 6, 12 to 15, 19, 22 to 24 and 27)",
+  async (route) => {
+    const cases: Case[] = [];
+    for (const { granted = {}, faults } of ORDERED.filter((one) => one.route === route.name)) {
+      const once = typeof granted === "function" ? await granted() : granted;
+      cases.push(...casesInOrder(await faults(), once));
+    }
+    const listed = route.answers.filter((answer) => !ELSEWHERE.some((code) => answer.endsWith(code)));
+    expect(listed).toEqual(expect.arrayContaining(neededOf(route)));
+    for (const answer of listed) {
+      const isTried = cases.some((one) => one.answer === answer);
+      const ways = OWN[route.name]?.[answer]?.(route) ?? (isTried ? [] : COMMON[answer]?.(route)) ?? [];
+      cases.push(...ways.map((way) => ({ answer, ways: [way] })));
+    }
+    expect(listed.filter((answer) => !cases.some((one) => one.answer === answer))).toEqual([]);
+    const isStatic = ({ answer, ways }: Case) => answer >= "400" && ways.every((way) => typeof way !== "function");
+    const applications = [application, requiring, proving, exhausted, personal];
+    const before = await everythingStored(applications);
+    await expectAnswers(route, cases.filter(isStatic));
+    expect(await everythingStored(applications), "what is refused changes nothing").toEqual(before);
+    await expectAnswers(
+      route,
+      cases.filter((one) => !isStatic(one)),
+    );
+  },
+);
 
 async function expectAnswers(route: Route, cases: readonly Case[]): Promise<void> {
   const textOf = ({ ways }: Case, answer: string) => `${JSON.stringify(ways).slice(0, 200)} ${answer}`;
@@ -557,14 +582,12 @@ async function expectAnswers(route: Route, cases: readonly Case[]): Promise<void
   expect(found).toEqual(cases.map((one) => textOf(one, one.answer)));
 }
 
-describe("the error table (contract section 6)", () => {
-  it("the error table of the contract decides the service's responses", () => {
-    const section = contract.slice(contract.indexOf("\n## 6."), contract.indexOf("\n## 7."));
-    const expected = [...section.matchAll(/^\| (\d{3}) \|(.*)$/gm)].flatMap(([, status, codes = ""]) =>
-      (codes.match(/\b[A-Z][A-Z_0-9]{5,}\b/g) ?? []).map((code) => [code, Number(status)] as const),
-    );
-    const entries = Object.entries(PUBLIC_ERRORS).map(([code, { status }]) => [code, status] as const);
-    expect(new Map(entries)).toEqual(new Map(expected));
-    expect(expected).toHaveLength(entries.length);
-  });
+it("the error table of the contract decides the service's responses (contract section 6)", () => {
+  const section = contract.slice(contract.indexOf("\n## 6."), contract.indexOf("\n## 7."));
+  const expected = [...section.matchAll(/^\| (\d{3}) \|(.*)$/gm)].flatMap(([, status, codes = ""]) =>
+    (codes.match(/\b[A-Z][A-Z_0-9]{5,}\b/g) ?? []).map((code) => [code, Number(status)] as const),
+  );
+  const entries = Object.entries(PUBLIC_ERRORS).map(([code, { status }]) => [code, status] as const);
+  expect(new Map(entries)).toEqual(new Map(expected));
+  expect(expected).toHaveLength(entries.length);
 });

@@ -30,7 +30,6 @@ export async function inParallel<Item, Result>(
 
 export const times = (count: number): number[] => Array.from({ length: count }, (_, place) => place);
 
-/** How often there is each text. */
 export function tally(texts: readonly string[]): Record<string, number> {
   const counts: Record<string, number> = {};
   for (const text of texts) counts[text] = (counts[text] ?? 0) + 1;

@@ -1,6 +1,5 @@
 import { getTableColumns, getTableName } from "drizzle-orm";
 import type { SQLiteTable } from "drizzle-orm/sqlite-core";
-import { z } from "zod";
 import type { ApplicationId } from "../../../src/shared/identifiers.ts";
 import { badge, invitation, webhookEvent } from "../../../src/shared/schema.ts";
 import { expectInSync } from "../../allocator/support.ts";
@@ -37,23 +36,6 @@ export async function rowsInSync(application: { id: ApplicationId }): Promise<Ap
   await expectInSync(application);
   return readRows(application);
 }
-
-const payload = z.object({
-  id: z.string(),
-  event: z.literal("badge:created"),
-  createdAt: z.string(),
-  data: z.object({
-    id: z.string(),
-    userId: z.string(),
-    metadata: z.record(z.string(), z.string()).optional(),
-    invitationId: z.string().optional(),
-    replacedBadgeId: z.string().optional(),
-  }),
-});
-
-/** What the webhook of an event says. */
-export const readPayload = (event: { payload: string }): z.infer<typeof payload> =>
-  payload.parse(JSON.parse(event.payload));
 
 /** An endpoint that is set and held: events are recorded, nothing is sent. */
 export const RECORDED_EVENTS = { webhookUrl: "https://hooks.example/badges", webhookHeldAt: 1 } as const;

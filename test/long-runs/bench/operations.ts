@@ -3,7 +3,7 @@ import { createPublicKey } from "node:crypto";
 import { jwtVerify } from "jose";
 import { z } from "zod";
 import type { Call, Expectation } from "./load.ts";
-import type { BenchApplication, SideName } from "./sides.ts";
+import { type BenchApplication, METADATA, type SideName } from "./sides.ts";
 
 /** What the clients of one side know: they remember what they were answered, and hold the side to it. */
 export class Clients {
@@ -83,18 +83,15 @@ function post(path: string, { id }: BenchApplication, udid: string, content: obj
   return { method: "POST", path, headers, body };
 }
 
-const METADATA = { deviceModel: "Pixel 9", os: "Android", osVersion: "16", sdkVersion: "3.2.1" };
 const CLIENT_SIGNATURE = Buffer.alloc(72, "signature").toString("base64");
 const EXPIRES_IN_MILLISECONDS = 24 * 3600 * 1000;
 
 export const COMPARED: readonly SideName[] = ["service", "floor", "twin"];
-/** The peer serves the calls in which its design differs. */
-const WITH_PEER = [...COMPARED, "peer"] as const;
 
 /** @param most applications that the devices belong to, in turn */
 const newBadge = (name: string, most: number): Operation => ({
   name,
-  sides: WITH_PEER,
+  sides: [...COMPARED, "peer"],
   next(clients) {
     const application = oneOf(clients.applications.slice(0, most), clients.counter);
     const [udid, userId] = [`device-${clients.counter}`, `user-${clients.counter++}`];
@@ -111,7 +108,6 @@ export const newBadgeOne = newBadge("new badge", 1);
 
 export const existing: Operation = {
   name: "existing badge",
-  sides: WITH_PEER,
   next(clients) {
     const { udid, userId, badgeId } = oneOf(clients.devices, clients.counter++);
     const call = post("/v1/badge", clients.first, udid, { userId, metadata: METADATA }, clients.loginHeaders);

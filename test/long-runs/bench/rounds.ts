@@ -1,5 +1,5 @@
 import { note, table } from "../command-line.ts";
-import { type Expectation, faultsOf, send } from "./load.ts";
+import { type Expectation, send } from "./load.ts";
 import { Clients, COMPARED, type Operation } from "./operations.ts";
 import { type BenchApplication, makeApplication, type Side, type SideName } from "./sides.ts";
 
@@ -16,11 +16,10 @@ export async function newContestant(side: Side, count: number, webhookUrl: strin
 }
 
 /** Lets so many clients make these calls. @throws Error that names the side that gave a wrong response or none */
-export async function callSide({ name, port }: Side, clients: number, expectations: readonly Expectation[]) {
-  const burst = await send(port, clients, expectations);
-  const [fault] = await faultsOf(burst.exchanges);
-  if (fault !== undefined) throw new Error(`${name}: ${fault}`);
-  return burst;
+export function callSide({ name, port }: Side, clients: number, expectations: readonly Expectation[]) {
+  return send(port, clients, expectations).catch((error: unknown) => {
+    throw new Error(`${name}: ${error}`);
+  });
 }
 
 interface Plan {
@@ -108,7 +107,7 @@ export function summarize<Figure extends string>(
   const of = (side: SideName) => percentile(all(side), share);
   const noise = compare(all("twin"), all("floor"));
   return {
-    ...{ service: of("service"), floor: of("floor"), twin: of("twin"), peer: of("peer"), noise },
+    ...{ service: of("service"), floor: of("floor"), twin: of("twin"), noise },
     toFloor: compare(all("service"), all("floor"), noise.interval),
     toPeer: compare(all("service"), all("peer"), noise.interval),
   };
@@ -120,9 +119,9 @@ const shown = ({ median, interval, isTie }: Ratio): string =>
 type Row = readonly [name: string, summary: ReturnType<typeof summarize>];
 
 export function summaryTable(title: string, rows: readonly Row[]): string {
-  const head = [title, "service", "floor", "peer", "service/floor", "floor/floor", "service/peer"];
-  const cells = rows.map(([name, { service, floor, peer, toFloor, noise, toPeer }]) => {
-    return [name, ...[service, floor, peer].map((figure) => figure.toFixed(1)), ...[toFloor, noise, toPeer].map(shown)];
+  const head = [title, "service", "floor", "service/floor", "floor/floor", "service/peer"];
+  const cells = rows.map(([name, { service, floor, toFloor, noise, toPeer }]) => {
+    return [name, service.toFixed(1), floor.toFixed(1), ...[toFloor, noise, toPeer].map(shown)];
   });
   return table(head, cells).replaceAll(/NaN( \(NaN-NaN\))?/g, (text) => "-".padStart(text.length));
 }

@@ -11,6 +11,7 @@ import { Homes } from "../../../src/admin/platform/homes.ts";
 import { migrate } from "../../../src/admin/platform/migrations.ts";
 import { PROJECT, WRANGLER_CONFIG } from "../../../src/admin/platform/paths.ts";
 import { loadWrangler, runWrangler } from "../../../src/admin/platform/wrangler.ts";
+import { plainHomeSubmitter } from "../../../src/admin/script-command/submit.ts";
 import { RATE_LIMIT_WINDOW_SECONDS } from "../../../src/shared/limits/platform-limits.ts";
 import { sealingKey } from "../../../src/shared/schema.ts";
 import { generateSealingKey } from "../../../src/shared/sealing.ts";
@@ -106,7 +107,7 @@ async function start(name: SideName, directory: string, running: Running, starte
     port: Number(port),
     homes,
     /** Registers number ranges: nothing else does while the sides are measured. */
-    submit: new RegisterInProcess(homes).submit,
+    submit: plainHomeSubmitter({ homes, wake: new RegisterInProcess(homes).wake }),
     cpuMilliseconds: () => cpuMilliseconds(pidFile),
   };
 }
@@ -149,7 +150,7 @@ export type BenchApplication = Awaited<ReturnType<typeof makeApplication>>;
 
 /** Badges that every application has before anything is measured: an empty table would hide what grows with it. */
 const OLD_BADGES = 2000;
-const METADATA = JSON.stringify({ deviceModel: "Pixel 9", os: "Android", osVersion: "16", sdkVersion: "3.2.1" });
+export const METADATA = { deviceModel: "Pixel 9", os: "Android", osVersion: "16", sdkVersion: "3.2.1" };
 /** In no application's range, so that none of their numbers is handed out again. */
 let nextOldNumber = 500_000_000;
 const INSERT_BADGES = `
@@ -167,16 +168,12 @@ const INSERT_PEER_APPLICATION = `INSERT INTO peer_application
   SELECT id, ?2, webhook_url, first_number FROM application WHERE id = ?1`;
 
 /** Makes the same rows on every side. */
-export async function makeApplication(
-  { homes, submit, port }: Side,
-  webhookUrl: string | null,
-  { statusList }: { statusList: boolean } = { statusList: false },
-) {
+export async function makeApplication({ homes, submit, port }: Side, webhookUrl: string | null, statusList = false) {
   const created = await createApplication(homes, submit, { name: "Benchmark", webhookUrl, newBadgesPerHour: null });
   const { applicationId: id, applicationSecret: secret } = created;
   nextOldNumber += OLD_BADGES;
   const inserts = [
-    [INSERT_BADGES, nextOldNumber, id, METADATA, Date.now()],
+    [INSERT_BADGES, nextOldNumber, id, JSON.stringify(METADATA), Date.now()],
     [COUNT_BADGES, id],
     // Before the first call: an isolate keeps an application's settings for a while.
     ["UPDATE application SET status_list = ?2 WHERE id = ?1", id, Number(statusList)],
@@ -204,13 +201,12 @@ async function awaitCopy(port: number, applicationId: string): Promise<void> {
 
 /**
  * Makes miniflare run workerd with its standard output discarded: through the usual pipe this process would parse every
- * log line of a Worker, on time that belongs to the load generator. Not on Windows, which has no `sh`.
+ * log line of a Worker, on time that belongs to the load generator.
  *
  * @returns the file that will hold workerd's process ID
  */
 function discardOutput(directory: string): string {
   const pidFile = join(directory, "pid");
-  if (process.platform === "win32") return pidFile;
   const script = join(directory, "workerd.sh");
   const workerd: { default: string } = createRequire(createRequire(import.meta.url).resolve("miniflare"))("workerd");
   writeFileSync(script, `#!/bin/sh\necho $$ > '${pidFile}'\nexec '${workerd.default}' "$@" > /dev/null\n`);

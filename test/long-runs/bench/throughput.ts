@@ -34,11 +34,10 @@ export async function measureThroughput(sides: readonly Side[], plan: typeof FUL
     await make(unmeasuredCalls);
     await awaitWebhooks(contestant);
     const cpuBefore = contestant.cpuMilliseconds();
-    const { exchanges, seconds } = await make(calls);
+    const { times, seconds } = await make(calls);
     await awaitWebhooks(contestant);
     // Of workerd, for one call and its webhook; NaN where that cannot be told.
     const cpuMs = (contestant.cpuMilliseconds() - cpuBefore) / calls;
-    const times = exchanges.map(({ milliseconds }) => milliseconds);
     return { calls, rps: calls / seconds, p99Ms: percentile(times, 0.99), cpuMs };
   }
 
@@ -53,8 +52,8 @@ export async function measureThroughput(sides: readonly Side[], plan: typeof FUL
   }
 
   const joined = sides.map((side) => newContestant(side, APPLICATIONS, receiver.url(side.name)));
+  const measured = OPERATIONS.filter(({ name }) => only === undefined || name === only);
   try {
-    const measured = OPERATIONS.filter(({ name }) => only === undefined || name === only);
     return await inRounds(plan, measured, await Promise.all(joined), measure);
   } finally {
     receiver.close();

@@ -31,15 +31,8 @@ export async function runChaos(kills: number, seed: number, say: (line: string) 
   try {
     const traffics: Traffic[] = [];
     for (const home of HOMES) {
-      const settings = ["--name", "Chaos", "--home", `${home}`, "--webhook-url", receiver.url(`${home}`)];
-      const { stdout } = await service.admin(
-        "application",
-        "create",
-        ...settings,
-        "--new-badges-per-hour",
-        "none",
-        "--json",
-      );
+      const create = ["application", "create", "--name", "Chaos", "--home", `${home}`, "--new-badges-per-hour", "none"];
+      const { stdout } = await service.admin(...create, "--webhook-url", receiver.url(`${home}`), "--json");
       traffics.push(new Traffic({ baseUrl: service.origin, ...created.parse(JSON.parse(stdout)) }, dice.of(`${home}`)));
     }
     const callUntil = (end: Promise<unknown>) => Promise.all(traffics.map((traffic) => traffic.callUntil(end)));
@@ -141,10 +134,10 @@ class Traffic {
   /**
    * Holds everything that was answered against the list, and waits until the webhook of every badge has come.
    *
-   * @param arrivals number of webhooks by badge
+   * @param arrivals badges whose webhook has come
    * @throws Error that says which promise was broken
    */
-  async check(arrivals: ReadonlyMap<string, number>) {
+  async check(arrivals: ReadonlySet<string>) {
     const listed = new Set<string>();
     for await (const { id } of this.#server.listBadges({ perPage: 1000 }).badges()) {
       if (listed.has(id)) throw new Error(`number ${id} is listed twice`);

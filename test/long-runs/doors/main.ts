@@ -31,7 +31,7 @@ const now = (): number => performance.timeOrigin + performance.now();
 
 /** An application with status lists, the secrets of doors, and what suspends one badge after another. */
 async function prepare(side: Side, doors: number) {
-  const { id, secret: applicationSecret } = await makeApplication(side, null, { statusList: true });
+  const { id, secret: applicationSecret } = await makeApplication(side, null, true);
   const applicationId = parseApplicationId(id);
   if (applicationId === undefined) throw new Error("the script made an application without an ID");
   const made = await Promise.all(Array.from({ length: doors }, makeConsoleSecret));

@@ -4,7 +4,7 @@ import {
   LIVE_HOLD_MILLISECONDS,
 } from "../../../src/shared/limits/live-limits.ts";
 import { BACKGROUND_COSTS, type Cost, NOTHING } from "./cost.ts";
-import { type Billed, billOf, total } from "./prices.ts";
+import { type Billed, billOf, OBJECT_SECONDS, total } from "./prices.ts";
 
 /** What connected doors of one application cost in a month of 30 days (contract section 26). */
 
@@ -24,41 +24,26 @@ export const LIVE_COSTS = {
   seen: { ...NOTHING, objectRowsWritten: 1 },
 } satisfies Record<string, Cost>;
 
-interface DoorsMonth {
-  doors: number;
-  /** Calls of doors: each is an invocation of the Worker and a connection to the object. */
-  calls: number;
-  /** What the object is called for, as the platform bills it: connections, and alarms. */
-  objectRequests: number;
-  /** Seconds in which the object is awake. */
-  awakeSeconds: number;
-  dollars: number;
-}
-
-/** @param doors that are connected all month @param logSample as LOG_SAMPLE */
-export function doorsMonth(doors: number, logSample: number): DoorsMonth {
-  const changes = CHANGES_A_DAY * 30;
-  const calls = doors * (MONTH_MILLISECONDS / LIVE_HOLD_MILLISECONDS + changes);
-  const alarms = MONTH_MILLISECONDS / LIVE_COMPARE_MILLISECONDS + changes;
-  const { call, alarm, alarmOfDoor, seen } = LIVE_COSTS;
-  const billed: Billed[] = [
-    [{ ...call, logLines: 1 / logSample }, calls],
-    [alarm, alarms],
-    [BACKGROUND_COSTS.setAlarm, alarms],
-    [alarmOfDoor, alarms * doors],
-    [seen, doors * (MONTH_MILLISECONDS / DOOR_SEEN_WRITE_MILLISECONDS)],
-  ];
-  const objectRequests = calls + alarms;
-  // At the most: with so many doors it never sleeps.
-  const awakeSeconds = Math.min(objectRequests * 0.02, MONTH_MILLISECONDS / 1000);
-  return { doors, calls, objectRequests, awakeSeconds, dollars: total(billOf(billed, false)) };
-}
-
-/** As a table, for so many doors. */
+/** As a table, for so many doors that are connected all month. @param logSample as LOG_SAMPLE */
 export const doorsTable = (numbers: readonly number[], logSample: number): string[][] =>
   numbers.map((doors) => {
-    const { calls, objectRequests, awakeSeconds, dollars } = doorsMonth(doors, logSample);
-    return [doors, calls, objectRequests, awakeSeconds / 3600].map(rounded).concat(dollars.toFixed(2));
+    const changes = CHANGES_A_DAY * 30;
+    // Each is an invocation of the Worker and a connection to the object.
+    const calls = doors * (MONTH_MILLISECONDS / LIVE_HOLD_MILLISECONDS + changes);
+    const alarms = MONTH_MILLISECONDS / LIVE_COMPARE_MILLISECONDS + changes;
+    const { call, alarm, alarmOfDoor, seen } = LIVE_COSTS;
+    const billed: Billed[] = [
+      [{ ...call, logLines: 1 / logSample }, calls],
+      [alarm, alarms],
+      [BACKGROUND_COSTS.setAlarm, alarms],
+      [alarmOfDoor, alarms * doors],
+      [seen, doors * (MONTH_MILLISECONDS / DOOR_SEEN_WRITE_MILLISECONDS)],
+    ];
+    const objectRequests = calls + alarms;
+    // At the most: with so many doors the object never sleeps.
+    const awakeHours = Math.min(objectRequests * OBJECT_SECONDS, MONTH_MILLISECONDS / 1000) / 3600;
+    const dollars = total(billOf(billed, false)).toFixed(2);
+    return [doors, calls, objectRequests, awakeHours]
+      .map((figure) => Math.round(figure).toLocaleString("en"))
+      .concat(dollars);
   });
-
-const rounded = (figure: number): string => Math.round(figure).toLocaleString("en");

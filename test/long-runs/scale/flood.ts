@@ -17,17 +17,11 @@ import { emptyAllocator, emptyD1, newBadgesEntry, sizeOf } from "./bytes.ts";
 /** Our assumption: what one allocator issues in a second when nothing brakes it, from many addresses. */
 const UNBRAKED_PER_SECOND = 400;
 
-/** Bytes of the largest badge, as `measureLargest(20_000)` returns them. */
-export const LARGEST: LargestBytes = { badge: 5582, event: 4757, ownBadge: 5488, entry: 5670 };
-
-interface LargestBytes {
-  /** In D1: the row with its indexes, and its event. */
-  badge: number;
-  event: number;
-  /** In the allocator: the row with its indexes, and its share of an entry of the log. */
-  ownBadge: number;
-  entry: number;
-}
+/**
+ * Bytes of the largest badge with its indexes, as `measureLargest(20_000)` returns them: in D1, with its event there, and in the
+ * allocator, with its share of an entry of the log.
+ */
+export const LARGEST = { badge: 5582, event: 4757, ownBadge: 5488, entry: 5670 };
 
 /** How many calls of a flood came together on a running service (docs/scale.md). */
 const CALLS_IN_AN_ENTRY = 13;
@@ -50,17 +44,15 @@ const RANGES = {
 const MINUTE = 60;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
-const YEAR = 365 * DAY;
 
 /** A time in its largest unit, rounded: an order of magnitude is what matters. */
-export function duration(seconds: number): string {
+function duration(seconds: number): string {
   const units = [
-    [2 * YEAR, YEAR, "years"],
     [2 * DAY, DAY, "days"],
     [2 * HOUR, HOUR, "hours"],
     [0, MINUTE, "minutes"],
   ] as const;
-  const [, unit, name] = units.find(([least]) => seconds >= least) ?? units[3];
+  const [, unit, name] = units.find(([least]) => seconds >= least) ?? units[2];
   return `${Math.max(1, Math.round(seconds / unit))} ${name}`;
 }
 
@@ -91,7 +83,7 @@ const METADATA = `json_object(${METADATA_FIELDS.map((field) => `'${field}', prin
 const REST_OF_FIELD = '"'.repeat(MAX_METADATA_CHARACTERS - 8);
 
 /** Fills the real tables with the largest badges, their events and their entries. @returns bytes of one, pages and indexes included */
-export function measureLargest(rows: number): LargestBytes {
+export function measureLargest(rows: number): typeof LARGEST {
   const [d1, allocator] = [emptyD1(), emptyAllocator()];
   const bytesOf = (db: DatabaseSync, fill: () => void): number => {
     const before = sizeOf(db);

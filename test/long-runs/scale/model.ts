@@ -33,62 +33,13 @@ export const PARAMETERS = {
 
 export type Parameters = Record<keyof typeof PARAMETERS, number>;
 
-/** A line of a month's bill. */
-interface Line {
-  /** What causes it, as docs/scale.md has it. */
-  name: string;
-  /** Of one. */
-  cost: Cost;
-  /** How many in a month. */
-  count: number;
-}
-
 const DAYS_A_MONTH = 30;
 const MINUTES_A_MONTH = DAYS_A_MONTH * 24 * 60;
-const SECONDS_A_MONTH = MINUTES_A_MONTH * 60;
-
-interface Month {
-  homes: number;
-  applications: number;
-  /** Entries of all allocators. */
-  entries: number;
-  /** Rows that became old, each deleted once. */
-  deletedEvents: number;
-  deletedInvitations: number;
-  deletedHistory: number;
-  /** Events that D1 has: the scan for old ones reads each once a day. */
-  keptEvents: number;
-}
-
-/** Every object, alarm and deletion that no call causes. */
-function backgroundLines(month: Month): Line[] {
-  const { homes, applications, entries } = month;
-  const mostAlarms = (applications * SECONDS_A_MONTH * 1000) / COMPARE_AFTER_MILLISECONDS;
-  const alarms = Math.min(entries, mostAlarms);
-  return [
-    { name: "schedulers: ticks", cost: BACKGROUND_COSTS.idleTick, count: MINUTES_A_MONTH * homes },
-    {
-      name: "schedulers: ticks, for each application",
-      cost: BACKGROUND_COSTS.idleTickOfApplication,
-      count: MINUTES_A_MONTH * applications,
-    },
-    { name: "allocators: alarms", cost: BACKGROUND_COSTS.alarm, count: alarms },
-    { name: "alarms set", cost: BACKGROUND_COSTS.setAlarm, count: alarms },
-    // As many as are made: each entry is forgotten once.
-    { name: "allocators: old entries deleted", cost: BACKGROUND_COSTS.deletedEntry, count: entries },
-    { name: "old events deleted", cost: BACKGROUND_COSTS.deletedEvent, count: month.deletedEvents },
-    { name: "old invitations deleted", cost: BACKGROUND_COSTS.deletedInvitation, count: month.deletedInvitations },
-    { name: "old history deleted", cost: BACKGROUND_COSTS.deletedHistory, count: month.deletedHistory },
-    { name: "scans for old events", cost: BACKGROUND_COSTS.scannedRow, count: month.keptEvents * DAYS_A_MONTH },
-  ];
-}
-
 const WORKING_DAYS = 22;
 const BADGES_A_PAGE = 100;
 
 /** An operation, how often a device causes it in a month, and its load on D1's replicas, the primary and the queue. */
 interface Kind extends Partial<Record<"near" | "reads" | "writes" | "messages", number>> {
-  name: string;
   cost: Cost;
   perDevice: number;
 }
@@ -98,47 +49,21 @@ function kindsOf({ newShare, loginsPerDay, signaturesPerDay, invitationsPerMonth
   const near = Math.ceil(nearShare);
   const reads = 1 - nearShare;
   return [
-    {
-      name: "new badges",
-      cost: COSTS["new badge, webhook URL set"],
-      perDevice: newShare,
-      near,
-      writes: 1,
-      messages: 1,
-    },
-    {
-      name: "deliveries",
-      cost: COSTS["delivery, alone in its batch"],
-      perDevice: newShare + invitationsPerMonth,
-      writes: 2,
-    },
-    { name: "logins", cost: COSTS["login (existing badge)"], perDevice: loginsPerDay * WORKING_DAYS, near, reads },
-    { name: "signatures", cost: COSTS.signature, perDevice: signaturesPerDay * WORKING_DAYS, near, reads },
+    { cost: COSTS["new badge, webhook URL set"], perDevice: newShare, near, writes: 1, messages: 1 },
+    { cost: COSTS["delivery, alone in its batch"], perDevice: newShare + invitationsPerMonth, writes: 2 },
+    { cost: COSTS["login (existing badge)"], perDevice: loginsPerDay * WORKING_DAYS, near, reads },
+    { cost: COSTS.signature, perDevice: signaturesPerDay * WORKING_DAYS, near, reads },
     // An application reads its whole list once a day.
-    { name: "pages of 100", cost: COSTS["page of 100"], perDevice: WORKING_DAYS / BADGES_A_PAGE, reads: 1 },
-    {
-      name: "invitations created",
-      cost: COSTS["invitation created"],
-      perDevice: invitationsPerMonth,
-      reads: 1,
-      writes: 1,
-    },
-    {
-      name: "invitations claimed",
-      cost: COSTS["invitation claimed"],
-      perDevice: invitationsPerMonth,
-      near,
-      reads: 1,
-      writes: 1,
-      messages: 1,
-    },
+    { cost: COSTS["page of 100"], perDevice: WORKING_DAYS / BADGES_A_PAGE, reads: 1 },
+    { cost: COSTS["invitation created"], perDevice: invitationsPerMonth, reads: 1, writes: 1 },
+    { cost: COSTS["invitation claimed"], perDevice: invitationsPerMonth, near, reads: 1, writes: 1, messages: 1 },
   ];
 }
 
 const isRequest = (cost: Cost): boolean => cost !== COSTS["delivery, alone in its batch"];
 
 /** The load of `devices` in their busiest second, and the bytes stored for them. */
-export function loadOf(devices: number, parameters: Parameters) {
+function loadOf(devices: number, parameters: Parameters) {
   const { peakShare, burst, newShare, invitationsPerMonth, years } = parameters;
   const perSecond = ((devices / WORKING_DAYS) * peakShare * burst) / 3600;
   const sum = (amountOf: (kind: Kind) => number) =>
@@ -182,7 +107,7 @@ export function limitsOf(parameters: Parameters) {
 }
 
 /** Devices of each application, the largest first. */
-export function zipf({ devices, applications, skew }: Parameters): number[] {
+function zipf({ devices, applications, skew }: Parameters): number[] {
   const weights = Array.from({ length: applications }, (_, place) => (place + 1) ** -skew);
   const whole = weights.reduce((all, weight) => all + weight, 0);
   return weights.map((weight) => (devices * weight) / whole);
@@ -195,35 +120,32 @@ export const whole = (...counts: number[]): string =>
 const allocatorGigabytes = ({ logGigabytes, ownGigabytes }: ReturnType<typeof loadOf>): number =>
   Math.min(logGigabytes, MAX_LOG_BYTES / 1e9, Math.max(0, MAX_STORED_BYTES / 1e9 - ownGigabytes)) + ownGigabytes;
 
-const billed = ({ cost, count }: Line): prices.Billed => [cost, count];
-
 /** Everything that a month is billed for, but storage and the plan. All requests succeed; a delivery's log line is always written. */
-function linesOf(parameters: Parameters, homes: number, logSample: number): Line[] {
+function operationsOf(parameters: Parameters, homes: number, logSample: number): prices.Billed[] {
   const { devices, applications, newShare, invitationsPerMonth } = parameters;
-  const calls = kindsOf(parameters).map(({ name, cost, perDevice }) => {
+  const calls = kindsOf(parameters).map(({ cost, perDevice }): prices.Billed => {
     const logLines = isRequest(cost) ? cost.logLines / logSample : cost.logLines;
-    return { name, cost: { ...cost, logLines }, count: devices * perDevice };
+    return [{ ...cost, logLines }, devices * perDevice];
   });
   // A month of roll-out is the first: nothing is old yet.
   const old = newShare >= 1 ? 0 : devices;
   const events = newShare + invitationsPerMonth;
-  const background = backgroundLines({
-    ...{ homes, applications, entries: entriesOf(devices, parameters) },
-    deletedEvents: old * events,
-    deletedInvitations: old * invitationsPerMonth,
-    deletedHistory: old * 2 * invitationsPerMonth,
-    keptEvents: (devices * events * EVENT_RETENTION_DAYS) / DAYS_A_MONTH,
-  });
-  return [...calls, ...background];
-}
-
-/** Dollars of each line of a month, before what the plan includes, the largest first. */
-export function billLines(parameters: Parameters): { name: string; dollars: number }[] {
-  const capacity = Math.min(...Object.values(limitsOf(parameters))) * parameters.fill;
-  const homes = Math.ceil(parameters.devices / capacity);
-  return linesOf(parameters, homes, parameters.logSample)
-    .map((line) => ({ name: line.name, dollars: prices.total(prices.billOf([billed(line)], false)) }))
-    .toSorted((one, other) => other.dollars - one.dollars);
+  const entries = entriesOf(devices, parameters);
+  const alarms = Math.min(entries, (applications * MINUTES_A_MONTH * 60_000) / COMPARE_AFTER_MILLISECONDS);
+  return [
+    ...calls,
+    [BACKGROUND_COSTS.idleTick, MINUTES_A_MONTH * homes],
+    [BACKGROUND_COSTS.idleTickOfApplication, MINUTES_A_MONTH * applications],
+    [BACKGROUND_COSTS.alarm, alarms],
+    [BACKGROUND_COSTS.setAlarm, alarms],
+    // As many as are made: each entry is forgotten once.
+    [BACKGROUND_COSTS.deletedEntry, entries],
+    [BACKGROUND_COSTS.deletedEvent, old * events],
+    [BACKGROUND_COSTS.deletedInvitation, old * invitationsPerMonth],
+    [BACKGROUND_COSTS.deletedHistory, old * 2 * invitationsPerMonth],
+    // The scan for old events reads each that D1 has, once a day.
+    [BACKGROUND_COSTS.scannedRow, devices * events * EVENT_RETENTION_DAYS],
+  ];
 }
 
 /**
@@ -244,7 +166,7 @@ export function month(parameters: Parameters): Map<string, string> {
   const homes = Math.ceil(devices / capacity);
   const all = loadOf(devices, parameters);
   const part = loadOf(Math.min(largest, capacity), parameters);
-  const billWith = (sample: number) => prices.billOf(linesOf(parameters, homes, sample).map(billed), true);
+  const billWith = (sample: number) => prices.billOf(operationsOf(parameters, homes, sample), true);
   const [bill, billOfEveryLine] = [billWith(logSample), billWith(1)];
   const owned = sizes.reduce((sum, size) => sum + allocatorGigabytes(loadOf(size, parameters)), 0);
   const storage = prices.storageDollars({ ...all, objectGigabytes: owned });

@@ -24,7 +24,7 @@ export const D1_WRITE_MILLISECONDS = 5;
 
 /** Our assumptions: CPU time of one start of the Worker, and how long an object is awake for one call. */
 const CPU_MILLISECONDS = 2;
-const OBJECT_SECONDS = 0.02;
+export const OBJECT_SECONDS = 0.02;
 /** /durable-objects/platform/pricing: billed whatever it uses. */
 const OBJECT_GIGABYTES_OF_MEMORY = 0.128;
 const GIGABYTE_SECONDS = OBJECT_SECONDS * OBJECT_GIGABYTES_OF_MEMORY;

@@ -3,7 +3,7 @@ import { BYTES } from "./bytes.ts";
 import { COSTS, MANY } from "./cost.ts";
 import { doorsTable } from "./doors.ts";
 import { floodReport } from "./flood.ts";
-import { billLines, limitsOf, month, type Parameters, whole } from "./model.ts";
+import { limitsOf, month, type Parameters, whole } from "./model.ts";
 import { billOf, GIGABYTES, total } from "./prices.ts";
 
 const STORED = {
@@ -33,8 +33,6 @@ export function report(parameters: Parameters): string {
   const rollOutMonth = month(rollOut);
   const limit = (name: keyof ReturnType<typeof limitsOf>, more: Partial<Parameters> = {}) =>
     [parameters, rollOut].map((each) => whole(limitsOf({ ...each, ...more })[name]));
-  const lines = billLines(parameters);
-  const ofRollOut = new Map(billLines(rollOut).map(({ name, dollars }) => [name, dollars]));
   const { devices, applications, skew, nearShare, places, fill } = parameters;
   return [
     table(["dollars a million", "Worker", "D1", "alloc.", "queue", "logs", "all"], priced),
@@ -59,11 +57,6 @@ The busiest second:`,
     table(
       ["", "usual month", "roll-out month"],
       [...usual].map(([name, figure]) => [name, figure, rollOutMonth.get(name) ?? ""]),
-    ),
-    `The month's bill by item, in dollars, before the plan's allowance. Largest: ${lines[0]?.name}.`,
-    table(
-      ["", "usual month", "roll-out month"],
-      lines.map(({ name, dollars }) => [name, dollars.toFixed(2), (ofRollOut.get(name) ?? 0).toFixed(2)]),
     ),
     `Connected doors of one application in a month with LOG_SAMPLE ${parameters.logSample}, before the plan's allowance:`,
     table(

@@ -1,14 +1,12 @@
 import { generateKeyPairSync, type KeyObject, sign } from "node:crypto";
 import { deflateSync } from "node:zlib";
 
-/** A stand-in for the service, as a door sees it: a key set, a status list and deltas, made by hand. */
-
 export const APPLICATION_ID = "app_0123456789abcdefghjk";
 export const ACTIVE = 0;
 export const REVOKED = 1;
 export const SUSPENDED = 2;
 
-export interface SigningKey {
+interface SigningKey {
   id: string;
   privateKey: KeyObject;
   publicKey: KeyObject;
@@ -18,19 +16,19 @@ export function newKey(id: string): SigningKey {
   return { id, ...generateKeyPairSync("ec", { namedCurve: "P-256" }) };
 }
 
-export function signJwt(key: SigningKey, typ: string, claims: object): string {
+function signJwt(key: SigningKey, typ: string, claims: object): string {
   const part = (value: object) => Buffer.from(JSON.stringify(value)).toString("base64url");
   const input = `${part({ alg: "ES256", kid: key.id, typ })}.${part(claims)}`;
   const signature = sign("sha256", Buffer.from(input), { key: key.privateKey, dsaEncoding: "ieee-p1363" });
   return `${input}.${signature.toString("base64url")}`;
 }
 
+/** A stand-in for the service, as a door sees it: a key set, a status list and deltas, made by hand. */
 export class DoorService {
   url = "https://badges.example";
   keys = [newKey("first")];
   /** By index. */
   readonly statuses = new Map<number, number>();
-  statusLifetimeSeconds = 86_400;
   /** The last change that its lists contain; null: they do not say. */
   change: number | null = null;
   hasStatusLists = true;
@@ -80,7 +78,7 @@ export class DoorService {
     return signJwt(this.newestKey(), "statuslist+jwt", {
       sub: this.listUri,
       iat,
-      exp: iat + this.statusLifetimeSeconds,
+      exp: iat + 86_400,
       ttl: 60,
       ...(this.change !== null && { change: this.change }),
       status_list: { bits: 2, lst: deflateSync(bytes).toString("base64url") },
@@ -94,8 +92,8 @@ export class DoorService {
     return signJwt(this.newestKey(), "statusdelta+jwt", { sub, iat, since, change, entries, ...claims });
   }
 
-  badgeSignature(idx: number, key = this.newestKey()): string {
-    return signJwt(key, "badge-signature+jwt", {
+  badgeSignature(idx: number): string {
+    return signJwt(this.newestKey(), "badge-signature+jwt", {
       sub: String(1_000_000_000 + idx),
       aud: APPLICATION_ID,
       iat: Math.floor(this.now() / 1000),

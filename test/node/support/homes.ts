@@ -50,15 +50,15 @@ export const killIn = (step: number, homes: Homes) =>
     return result;
   });
 
-const TABLES = [numberRange, applicationHead, applicationSecret, signingKey, application, sealingKey] as const;
+/** Of an application, in the order in which it can be deleted. */
+const TABLES = [numberRange, applicationHead, applicationSecret, signingKey, application] as const;
 
 const deleteAll = ({ database }: Home, tables: readonly SQLiteTable[]) =>
   database.run((_, d1) => d1.batch(tables.map((table) => d1.prepare(`DELETE FROM ${getTableName(table)}`))));
 
 /** Deletes what a test has made, in every home and in the register of numbers. The sealing keys stay. */
 export async function clearHomes(homes: Homes, register: RegisterInProcess): Promise<void> {
-  const tables = [scriptCommand, numberRange, applicationHead, applicationSecret, signingKey, application];
-  await homes.map((home) => deleteAll(home, tables));
+  await homes.map((home) => deleteAll(home, [scriptCommand, ...TABLES]));
   register.lose();
 }
 
@@ -66,10 +66,13 @@ export async function clearHomes(homes: Homes, register: RegisterInProcess): Pro
 export async function rememberHome(home: Home): Promise<() => Promise<void>> {
   const { database } = home;
   const tables = await Promise.all(
-    TABLES.map(async (table) => ({ table, rows: await database.run((orm) => orm.select().from(table)) })),
+    [...TABLES, sealingKey].map(async (table) => ({
+      table,
+      rows: await database.run((orm) => orm.select().from(table)),
+    })),
   );
   return async () => {
-    await deleteAll(home, TABLES);
+    await deleteAll(home, [...TABLES, sealingKey]);
     for (const { table, rows } of tables.toReversed()) {
       for (const row of rows) await database.run((orm) => orm.insert(table).values(row));
     }

@@ -2,7 +2,6 @@ import { DatabaseSync } from "node:sqlite";
 import { and, asc, eq, isNull } from "drizzle-orm";
 import type { Homes } from "../../../src/admin/platform/homes.ts";
 import type { Wake } from "../../../src/admin/platform/wake.ts";
-import type { HomeOutcome, HomeSubmitter } from "../../../src/admin/script-command/submit.ts";
 import { numberRange, scriptCommand } from "../../../src/shared/schema.ts";
 import { HOME_RECIPIENT, homeRequest } from "../../../src/shared/script-commands.ts";
 import { NumberRegister, type RegisterCopy } from "../../../src/worker/scheduling/number-register.ts";
@@ -25,41 +24,31 @@ export class RegisterInProcess {
     this.#register = new NumberRegister({ exec }, () => this.now());
   }
 
-  /** Carries out one command, without a row in D1. */
-  readonly submit: HomeSubmitter = (command) =>
-    this.#inTurn(async (d1): Promise<HomeOutcome> => {
-      await this.#register.compare(d1);
-      const result = await this.#register.execute(d1, command);
-      if (result.kind === "failed") throw new Error("failed");
-      return result;
-    });
-
   /** Carries out the script's commands for home 1's scheduler, as the object does when it is woken. */
-  readonly wake: Wake = () =>
-    this.#inTurn(async (d1) => {
-      const { database } = this.#homes.first;
-      const isOpen = and(eq(scriptCommand.recipient, HOME_RECIPIENT), isNull(scriptCommand.result));
-      const rows = await database.run((orm) =>
-        orm.select().from(scriptCommand).where(isOpen).orderBy(asc(scriptCommand.createdAt)),
-      );
-      if (rows.length > 0) await this.#register.compare(d1);
-      for (const { id, command } of rows) {
-        const result = await this.#register.execute(d1, homeRequest.parse(JSON.parse(command)).command);
-        const set = { result: JSON.stringify(result) };
-        await database.run((orm) => orm.update(scriptCommand).set(set).where(eq(scriptCommand.id, id)));
-      }
-    });
+  readonly wake: Wake = () => {
+    // One work begins when the one before has ended, as in the object.
+    const done = this.#last.then(() => this.#carryOut());
+    this.#last = done.catch(() => {});
+    return done;
+  };
+
+  async #carryOut(): Promise<void> {
+    const { database } = this.#homes.first;
+    const isOpen = and(eq(scriptCommand.recipient, HOME_RECIPIENT), isNull(scriptCommand.result));
+    const rows = await database.run((orm) =>
+      orm.select().from(scriptCommand).where(isOpen).orderBy(asc(scriptCommand.createdAt)),
+    );
+    if (rows.length > 0) await this.#register.compare(this.#copy);
+    for (const { id, command } of rows) {
+      const result = await this.#register.execute(this.#copy, homeRequest.parse(JSON.parse(command)).command);
+      const set = { result: JSON.stringify(result) };
+      await database.run((orm) => orm.update(scriptCommand).set(set).where(eq(scriptCommand.id, id)));
+    }
+  }
 
   /** Forgets everything, as when the object loses its storage. */
   lose(): void {
     for (const table of ["registration", "register_copied"]) this.#sql.exec(`DELETE FROM ${table}`);
-  }
-
-  /** One work begins when the one before has ended, as in the object. */
-  #inTurn<Result>(work: (d1: RegisterCopy) => Promise<Result>): Promise<Result> {
-    const done = this.#last.then(() => work(this.#copy));
-    this.#last = done.catch(() => {});
-    return done;
   }
 
   get #copy(): RegisterCopy {

@@ -8,6 +8,7 @@ import { isLocked } from "../../../src/admin/platform/file-lock.ts";
 import { localState } from "../../../src/admin/platform/paths.ts";
 import { localWake, type Wake } from "../../../src/admin/platform/wake.ts";
 import { createAdminProgram, run } from "../../../src/admin/program.ts";
+import { plainHomeSubmitter } from "../../../src/admin/script-command/submit.ts";
 import { ensureLocalSealing } from "../../../src/admin/sealing-key/local.ts";
 import { applicationId } from "../../../src/shared/identifiers.ts";
 import { generateSealingKey } from "../../../src/shared/sealing.ts";
@@ -39,28 +40,20 @@ export function openedHomes(stateFolder: string): Promise<LocalHomes> {
   if (open !== undefined) return open;
   process.env.BADGE_STATE_DIR = stateFolder;
   const isReal = byEffort(existsSync(join(stateFolder, "v3")), true);
-  const opening = withRegister(isReal ? openHomes(undefined) : openSqlite());
+  const opening = openWithRegister(isReal);
   opened.set(stateFolder, opening);
   opening.catch(() => opened.delete(stateFolder));
   return opening;
 }
 
-async function openSqlite(): Promise<OpenedHomes> {
-  const homes = sqliteHomes();
+async function openWithRegister(isReal: boolean): Promise<LocalHomes> {
   const local = localState();
-  return {
-    ...{ homes, database: homes.first.database, backend: { local }, wake: localWake(local) },
-    close: () => Promise.resolve(),
-  };
-}
-
-async function withRegister(opening: Promise<OpenedHomes>): Promise<LocalHomes> {
-  const opened = await opening;
+  const inMemory = () => ({ homes: sqliteHomes(), backend: { local }, close: () => Promise.resolve() });
+  const opened = isReal ? await openHomes(undefined) : inMemory();
   const register = new RegisterInProcess(opened.homes);
-  const { serviceLock } = localState();
   // A service may be started, or end, while the databases are open.
-  const wake: Wake = (recipient) => (isLocked(serviceLock) ? opened.wake(recipient) : register.wake(recipient));
-  return { ...opened, register, wake };
+  const wake: Wake = (to) => (isLocked(local.serviceLock) ? localWake(local)(to) : register.wake(to));
+  return { ...opened, database: opened.homes.first.database, register, wake };
 }
 
 /** Every file that runs commands here ends with this, before it removes their state. */
@@ -90,7 +83,7 @@ export async function localHomes() {
   sealingKey ??= generateSealingKey();
   writeFileSync(localState().sealingKeys, `SEALING_KEY_1=${(await sealingKey).privateKey}\n`);
   await ensureLocalSealing(opened.homes, localState());
-  return { ...opened, submit: opened.register.submit, folder, ...commandsIn(folder) };
+  return { ...opened, submit: plainHomeSubmitter(opened), folder, ...commandsIn(folder) };
 }
 
 /**

@@ -62,14 +62,10 @@ async function launch(folder: string, port: number, words: string[] = []): Promi
   };
 }
 
-/** Runs a Node program of the project until it ends by itself. @param prefix words of a program that runs it */
-export async function runProgram(
-  words: readonly string[],
-  env: NodeJS.ProcessEnv = {},
-  prefix: readonly string[] = [],
-) {
+/** Runs a Node program of the project until it ends by itself. */
+export async function runProgram(words: readonly string[], env: NodeJS.ProcessEnv = {}) {
   const node = [process.execPath, "--disable-warning=ExperimentalWarning"];
-  const { child, said, ended } = startProgram([...prefix, ...node, ...words], { env });
+  const { child, said, ended } = startProgram([...node, ...words], { env });
   child.stdin.end();
   return { code: (await ended) ?? 1, stdout: said.out, stderr: said.err };
 }

@@ -77,7 +77,6 @@ const originals = new WeakMap<D1PreparedStatement, D1PreparedStatement>();
 function memoisedResults(statement: D1PreparedStatement): D1PreparedStatement {
   const bound = standIn<D1PreparedStatement>("a memoised bound statement", {
     all: once(() => statement.all()),
-    first: once(() => statement.first()),
     raw: once(() => statement.raw()),
   });
   originals.set(bound, statement);

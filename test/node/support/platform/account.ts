@@ -143,15 +143,13 @@ export class StandInAccount {
   async answer({ method, path, query, body, contentType }: Call): Promise<unknown> {
     const json = (): unknown => JSON.parse(body.toString() || "{}");
     const [area = "", ...parts] = path.split("/").slice(1);
-    const route = `${method} ${area}`;
     if (area === "d1") return this.#d1(method, parts.slice(1), query, json);
     if (area === "queues") {
       if (!this.state.hasQueues) throw new Refusal(403, 11002, "In order to use Queues, you must enable your account.");
       return this.#queue(method, parts, query, json);
     }
     if (area === "workers") return this.#worker(method, parts, body, contentType);
-    if (route === "GET zones") return query.get("name") === "example.com" ? [{ id: "zone", name: "example.com" }] : [];
-    throw new Refusal(404, 7003, `the stand-in does not know ${route}`);
+    throw new Refusal(404, 7003, `the stand-in does not know ${area}`);
   }
 
   async #d1(method: string, [id, action]: string[], query: URLSearchParams, json: () => unknown): Promise<unknown> {
@@ -249,8 +247,6 @@ export class StandInAccount {
         if (detail === "changeset") return { added: [], removed: [], updated: [], conflicting: [] };
         for (const { hostname } of newDomains.parse(json()).origins) this.domains.push({ hostname, service: name });
         return this.domains;
-      case "versions":
-        return versionOf(detail ?? "");
       case "deployments":
         return { deployments: [deploymentOf(script)] };
       case "script-settings":
@@ -273,11 +269,8 @@ export class StandInAccount {
   }
 
   #service(name: string): unknown {
-    const script = this.scripts.get(name);
-    if (script === undefined) throw new Refusal(404, 10090, "This service does not exist on your account.");
-    const tag = script.metadata?.migrations?.new_tag;
-    const deployed = { last_deployed_from: "wrangler", tags: [], ...(tag !== undefined && { migration_tag: tag }) };
-    return { default_environment: { environment: "production", script: deployed } };
+    if (!this.scripts.has(name)) throw new Refusal(404, 10090, "This service does not exist on your account.");
+    return { default_environment: { environment: "production", script: { last_deployed_from: "wrangler", tags: [] } } };
   }
 
   /** With its secrets and the storage of its objects; of the account's other Workers, too. */
@@ -288,8 +281,8 @@ export class StandInAccount {
     await this.#runtime.deleteObjects();
   }
 
-  /** The code of an upload, and the secrets that come with it. */
-  async #read(before: Script | undefined, body: Buffer, contentType: string) {
+  /** The code of an upload. */
+  async #read(before: Script | undefined, body: Buffer, contentType: string): Promise<Code> {
     const form = await formOf(body, contentType);
     const modules = new Map<string, UploadedModule>();
     for (const [key, file] of form) {
@@ -310,26 +303,19 @@ export class StandInAccount {
         throw new Refusal(400, 100_127, `Queue "${queue}" does not exist.`);
       }
     }
-    const secrets = before?.secrets ?? new Map<string, string>();
-    for (const binding of metadata.bindings) {
-      if (binding.type === "secret_text") secrets.set(binding.name, binding.text ?? "");
-    }
-    // A draft, which wrangler makes for the first secret, answers nothing.
+    // A draft answers nothing.
     const isDraft = !metadata.bindings.some(({ type }) => type === "d1");
-    const code: Code = { metadata: isDraft ? (before?.metadata ?? null) : metadata, modules };
-    return { code, secrets };
+    return { metadata: isDraft ? null : metadata, modules };
   }
 
   async #upload(name: string, body: Buffer, contentType: string): Promise<unknown> {
     const before = this.scripts.get(name);
-    const { code, secrets } = await this.#read(before, body, contentType);
+    const code = await this.#read(before, body, contentType);
     this.scripts.delete(name);
-    const { schedules = [], isReachable = false } = before ?? {};
-    const versionId = randomUUID();
-    this.scripts.set(name, { ...code, versionId, isGradual: false, secrets, schedules, isReachable });
+    const { secrets = new Map(), schedules = [], isReachable = false } = before ?? {};
+    this.scripts.set(name, { ...code, versionId: randomUUID(), isGradual: false, secrets, schedules, isReachable });
     this.#changed();
-    const ids = { pipeline_hash: "x", mutable_pipeline_id: "x", deployment_id: randomUUID() };
-    return { id: name, etag: randomUUID(), ...ids, startup_time_ms: 1 };
+    return { id: name, etag: randomUUID(), deployment_id: randomUUID(), startup_time_ms: 1 };
   }
 
   #secret(script: Script, method: string, detail: string | undefined, json: () => unknown): unknown {
@@ -340,11 +326,7 @@ export class StandInAccount {
     if (method === "PUT") {
       const { name, text } = z.object({ name: z.string(), text: z.string() }).parse(json());
       script.secrets.set(name, text);
-      script.versionId = randomUUID();
-      this.#changed();
-      return { name, type: "secret_text" };
-    }
-    script.secrets.delete(detail ?? "");
+    } else script.secrets.delete(detail ?? "");
     script.versionId = randomUUID();
     this.#changed();
     return null;
@@ -354,22 +336,10 @@ export class StandInAccount {
 /** By the content type of its part, as the platform tells them apart: a file of SQL is text. */
 const moduleTypeOf = ({ type }: Blob): UploadedModule["type"] => (type.startsWith("text/plain") ? "Text" : "ESModule");
 
-/** Of its times and authors wrangler prints some. */
-const MADE = { created_on: "2026-01-01T00:00:00.000Z", source: "wrangler", author_email: "somebody@example.com" };
-
-const versionOf = (id: string) => ({
-  ...{ id, number: 1, metadata: { ...MADE, has_preview: false }, annotations: {}, startup_time_ms: 1 },
-  resources: { script: { etag: id, handlers: [] }, script_runtime: {}, bindings: [] },
-});
-
 function deploymentOf({ versionId, isGradual }: Script): object {
-  const versions = isGradual
-    ? [
-        { version_id: versionId, percentage: 90 },
-        { version_id: randomUUID(), percentage: 10 },
-      ]
-    : [{ version_id: versionId, percentage: 100 }];
-  return { id: randomUUID(), strategy: "percentage", ...MADE, versions };
+  const second = { version_id: randomUUID(), percentage: 10 };
+  const versions = [{ version_id: versionId, percentage: isGradual ? 90 : 100 }, ...(isGradual ? [second] : [])];
+  return { id: randomUUID(), strategy: "percentage", versions };
 }
 
 /** wrangler reads only the middle part. */

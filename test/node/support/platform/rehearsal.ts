@@ -1,6 +1,5 @@
-import { execFileSync } from "node:child_process";
-import { cpSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { cpSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { PROJECT } from "../../../../src/admin/platform/paths.ts";
 import { captured, type Printed } from "../script.ts";
@@ -73,18 +72,11 @@ function undeployed(text: string): string {
   return tables.map((table) => (/^\[+env\.production/.test(table) ? before(table) : table)).join("");
 }
 
-/** A clone after `npm ci`. */
+/** A clone after `npm ci`, as far as a deployment and this suite read it. */
 function copyRepository(to: string): void {
-  const listed = execFileSync("git", ["ls-files", "--cached", "--others", "--exclude-standard", "-z"], {
-    cwd: PROJECT,
-    encoding: "utf8",
-  });
-  for (const path of listed.split("\0")) {
-    // Not what is deleted and not committed yet.
-    if (path === "" || !existsSync(join(PROJECT, path))) continue;
-    mkdirSync(dirname(join(to, path)), { recursive: true });
-    cpSync(join(PROJECT, path), join(to, path));
+  const folders = ["src", "test", "migrations", "dist/assets"];
+  for (const path of [...folders, "package.json", "package-lock.json", "tsconfig.json", "wrangler.toml"]) {
+    cpSync(join(PROJECT, path), join(to, path), { recursive: true });
   }
-  cpSync(join(PROJECT, "dist/assets"), join(to, "dist/assets"), { recursive: true });
   symlinkSync(join(PROJECT, "node_modules"), join(to, "node_modules"));
 }

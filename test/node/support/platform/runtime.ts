@@ -7,21 +7,18 @@ import * as z from "zod";
 /** A Worker as it was uploaded: the `metadata` of the upload (developers.cloudflare.com/workers/configuration/multipart-upload-metadata). */
 export const uploadMetadata = z.looseObject({
   main_module: z.string(),
-  compatibility_date: z.string().optional(),
+  compatibility_date: z.string(),
   compatibility_flags: z.array(z.string()).default([]),
   limits: z.looseObject({ cpu_ms: z.number().optional() }).optional(),
-  migrations: z.looseObject({ new_tag: z.string() }).optional(),
   bindings: z.array(
     z.looseObject({
       name: z.string(),
       type: z.string(),
       id: z.string().optional(),
-      database_id: z.string().optional(),
       queue_name: z.string().optional(),
       class_name: z.string().optional(),
       text: z.string().optional(),
       namespace_id: z.string().optional(),
-      simple: z.object({ limit: z.number(), period: z.number() }).optional(),
     }),
   ),
 });
@@ -51,6 +48,8 @@ export class PlatformRuntime {
   readonly #onFetch: (request: Request) => Promise<Response>;
   #miniflare: Miniflare | undefined;
   #isStale = true;
+  /** Databases of the runtime that is running. */
+  #bound: readonly string[] = [];
   #databases: readonly string[] = [];
   #queues: readonly string[] = [];
   #worker: RunningWorker | undefined;
@@ -71,7 +70,9 @@ export class PlatformRuntime {
 
   /** @throws Error with D1's message */
   async query(databaseId: string, batch: readonly Statement[]): Promise<unknown> {
-    const response = await this.#askInside({ binding: `D1_${databaseId}`, batch });
+    // A new Worker need not run before its first request.
+    const running = this.#bound.includes(databaseId) ? this.#miniflare : undefined;
+    const response = await this.#askInside({ binding: `D1_${databaseId}`, batch }, running);
     const body = await response.json();
     if (response.status === 200) return body;
     throw new Error(z.object({ error: z.string() }).parse(body).error);
@@ -82,8 +83,8 @@ export class PlatformRuntime {
     await this.#askInside({ binding: `QUEUE_${queue}`, message });
   }
 
-  async #askInside(body: object) {
-    const worker = await (await this.#running()).getWorker("d1-rest");
+  async #askInside(body: object, running?: Miniflare) {
+    const worker = await (running ?? (await this.#running())).getWorker("d1-rest");
     return worker.fetch("http://d1-rest/", { method: "POST", body: JSON.stringify(body) });
   }
 
@@ -115,6 +116,7 @@ export class PlatformRuntime {
   async #running(): Promise<Miniflare> {
     if (this.#miniflare !== undefined && !this.#isStale) return this.#miniflare;
     this.#isStale = false;
+    this.#bound = this.#databases;
     const options = this.#options();
     if (this.#miniflare === undefined) this.#miniflare = new Miniflare(options);
     else await this.#miniflare.setOptions(options);
@@ -158,10 +160,10 @@ export class PlatformRuntime {
       modules: [...modules]
         .toSorted(([one], [other]) => Number(other === metadata.main_module) - Number(one === metadata.main_module))
         .map(([path, { type }]) => ({ type, path: join(root, path) })),
-      compatibilityDate: metadata.compatibility_date ?? "2026-08-01",
+      compatibilityDate: metadata.compatibility_date,
       compatibilityFlags: metadata.compatibility_flags,
       bindings: { ...Object.fromEntries(texts), ...Object.fromEntries(secrets) },
-      d1Databases: Object.fromEntries(of("d1").map((each) => [each.name, each.id ?? each.database_id ?? ""])),
+      d1Databases: Object.fromEntries(of("d1").map((each) => [each.name, each.id ?? ""])),
       durableObjects: Object.fromEntries(
         of("durable_object_namespace").map((each) => [
           each.name,
