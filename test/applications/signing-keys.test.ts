@@ -110,4 +110,16 @@ describe("rotation of signing keys (contract sections 1 and 9)", () => {
     expect(await given("at 10 min", 600_000)).toBe(urgent);
     expect(await given("at 15 min", 900_000)).toBe(atLast);
   });
+
+  it("a badge whose signing key D1 lacks, because D1 was restored since the badge was read, gets 503 (section 21)", async () => {
+    const application = await createApplication();
+    const { badgeId } = await issue(application, "phone");
+    const ofBadge = "SELECT signing_key_id FROM badge WHERE number = ?1";
+    await runSql(`UPDATE badge SET signing_key_id = -(${ofBadge}) WHERE number = ?1`, Number(badgeId));
+    expect(await sign(application, "phone", { base64: CLIENT_SIGNATURE })).toMatchObject({
+      ...{ status: 503, body: { error: "UNAVAILABLE" } },
+    });
+    await runSql(`UPDATE badge SET signing_key_id = -(${ofBadge}) WHERE number = ?1`, Number(badgeId));
+    await signature(application, "phone");
+  });
 });

@@ -8,6 +8,7 @@ import type { Application } from "../applications/application-cache.ts";
 import type { Context } from "../context.ts";
 import type { ProvenKey } from "../dpop/verify-proof.ts";
 import { JwtHeaders, signJwt } from "../keys/own-jwt.ts";
+import { Unavailable } from "../platform.ts";
 import {
   findSigningBadge,
   findSigningBadgeAtNearest,
@@ -110,11 +111,13 @@ function earliest(one: number | null, other: number | null): number | null {
 
 /**
  * The key that the badge was issued with. If the cached application lacks the key, the application is reloaded once.
+ *
+ * @throws Unavailable if D1 was restored since the badge was read: the allocator will send the key again
  */
 async function signingKeyOf(context: Context, application: Application, id: number | null) {
   const byId = (known: Application | undefined) => known?.signingKeys.find((key) => key.id === id);
   const key =
     byId(application) ?? byId(await context.applicationCache.reload(context.db, application.id, context.now()));
-  if (!key) throw new Error("the badge names no signing key of its application");
+  if (!key) throw new Unavailable("D1", new Error("the badge's signing key is missing"));
   return key;
 }
