@@ -1,5 +1,8 @@
 import { createAdminProgram, run } from "./program.ts";
 
+// Nobody reads the progress any more: the command goes on.
+process.stderr.on("error", () => {});
+
 // Whoever reads the output may stop reading, as `head` does.
 process.stdout.once("error", (error: NodeJS.ErrnoException) => {
   if (error.code === "EPIPE") process.exit();

@@ -51,6 +51,7 @@ describe("a number that another application has in D1 (contract sections 1 and 2
     expect(refusals(application)).toMatchObject([{ level: "error", numbers: [firstNumber] }]);
     expect(await ownerOf(firstNumber)).toBe("app_foreign");
     expect(await eventRows(application)).toHaveLength(1);
+    expect((await headOf(application)).statistics.newBadges.count).toBe(1);
     await expectInSync(application);
   });
 

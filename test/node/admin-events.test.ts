@@ -9,9 +9,21 @@ import { testEndpoint } from "../../src/admin/webhook/test.ts";
 import type { ApplicationId } from "../../src/shared/identifiers.ts";
 import { newEventId } from "../../src/shared/identifiers.ts";
 import { application, webhookEvent } from "../../src/shared/schema.ts";
+import { until } from "../support/until.ts";
 import { localHomes } from "./support/script.ts";
 
-const { database, admin, create: createApplication, refusal } = await localHomes();
+const { homes, database, admin, create: createApplication, refusal } = await localHomes();
+
+const session = {
+  ...{ homes, output: { result() {}, note() {} }, wake: async () => {} },
+  reopen: async () => ({
+    homes,
+    database,
+    backend: { environment: "production" },
+    wake: async () => {},
+    async close() {},
+  }),
+};
 
 const create = async (webhookUrl = "https://app.example.com/hooks"): Promise<ApplicationId> =>
   (await createApplication("--webhook-url", webhookUrl)).applicationId;
@@ -209,7 +221,7 @@ describe("webhook test (contract section 10)", () => {
     const applicationId = await create();
     const { status: lastStatus, outcome: lastOutcome, milliseconds: lastMilliseconds } = reported;
     const [result, sent] = await Promise.all([
-      testEndpoint(database, applicationId, 5000),
+      testEndpoint(session, applicationId, 5000),
       answerTest(applicationId, { state, lastStatus, lastOutcome, lastMilliseconds, lastResponse: reported.response }),
     ]);
     const eventId = expect.stringMatching(/^evt_/);
@@ -219,12 +231,18 @@ describe("webhook test (contract section 10)", () => {
     expect(JSON.parse(sent)).toEqual({ id: result.eventId, event: "webhook:test", createdAt, data: {} });
   });
 
-  it("webhook test withdraws the event when the service does not send it in time, and needs a URL and an enabled application", async () => {
+  it("webhook test withdraws the event when the service does not send it in time, or on Ctrl-C, and needs a URL and an enabled application", async () => {
     const applicationId = await create();
-    await expect(testEndpoint(database, applicationId, 100)).rejects.toThrow("the service must be running");
+    await expect(testEndpoint(session, applicationId, 100)).rejects.toThrow("the service must be running");
     await setDisabled(database, applicationId, true);
-    await expect(testEndpoint(database, applicationId, 0)).rejects.toThrow(`application enable ${applicationId}`);
+    await expect(testEndpoint(session, applicationId, 0)).rejects.toThrow(`application enable ${applicationId}`);
     expect(await list(applicationId)).toEqual([]);
-    await expect(testEndpoint(database, await create(""), 0)).rejects.toThrow("no webhook URL");
+    await setDisabled(database, applicationId, false);
+    const interrupted = testEndpoint(session, applicationId, 60_000);
+    await until(async () => expect(await list(applicationId)).toHaveLength(1));
+    process.emit("SIGINT");
+    await expect(interrupted).rejects.toThrow("Interrupted");
+    expect(await list(applicationId)).toEqual([]);
+    await expect(testEndpoint(session, await create(""), 0)).rejects.toThrow("no webhook URL");
   });
 });

@@ -12,6 +12,7 @@ import { restD1 } from "../../src/admin/platform/rest-d1.ts";
 import { submitAndWait } from "../../src/admin/script-command/submit.ts";
 import { application, scriptCommand } from "../../src/shared/schema.ts";
 import { standIn } from "../long-runs/stand-in.ts";
+import { until } from "../support/until.ts";
 import { aroundSteps } from "./support/homes.ts";
 import { localHomes } from "./support/script.ts";
 
@@ -75,6 +76,16 @@ describe("a command that the service carries out, when D1 goes away meanwhile (c
   it("a failed command is withdrawn, so that it does not happen later", async () => {
     const { applicationId } = await create();
     await expect(submitAndWait(sessionOf(workingFor(1), homes), applicationId, suspend)).rejects.toBe(AWAY);
+    expect(await waiting()).toEqual([]);
+  });
+
+  it("Ctrl-C withdraws a command also while D1 does not answer", async () => {
+    const { applicationId } = await create();
+    const hanging = aroundSteps(homes, (step, take) => (step === 1 ? take() : new Promise(() => {}))).homes;
+    const asked = submitAndWait(sessionOf(hanging, homes), applicationId, suspend);
+    await until(async () => expect(await waiting()).toHaveLength(1));
+    process.emit("SIGINT");
+    await expect(asked).rejects.toThrow("the command is withdrawn");
     expect(await waiting()).toEqual([]);
   });
 

@@ -68,7 +68,9 @@ export const applicationCommands = group("application", {
     switchCommand(
       "disable",
       "refuse an application's requests",
-      "Refuses all requests of an application within half a minute. Its badges and numbers are kept.",
+      "Refuses the calls of an application's phones, servers, people and doors within half a minute, and holds back its webhook events. " +
+        "Its badges and numbers are kept. Its key set and status lists stay, so doors open for signatures that phones have: " +
+        "suspend or revoke badges to prevent that.",
     ),
     switchCommand(
       "enable",

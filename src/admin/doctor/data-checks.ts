@@ -92,7 +92,7 @@ async function checkSweep(homes: Homes) {
   }
   return failure(
     late.join("; "),
-    "Locally: npm start. Deployed: see the Worker's cron trigger and its sweep-task-failed lines; npm run deploy sets the trigger again.",
+    "Locally: npm start. Deployed: see the Worker's cron trigger, and its lines tick-failed, tick-task-failed and, after a restore, allocator-not-woken; npm run deploy sets the trigger again.",
   );
 }
 

@@ -29,7 +29,8 @@ export function countDeliveries(orm: Orm, dueBefore: number) {
     .select({
       overdue: sql<number>`${overdue}`,
       held: sql<number>`count(*) FILTER (WHERE ${state} = 'held')`,
-      exhausted: sql<number>`count(*) FILTER (WHERE ${state} = 'exhausted')`,
+      // Nobody waits for a test that failed.
+      exhausted: sql<number>`count(*) FILTER (WHERE ${state} = 'exhausted' AND ${webhookEvent.event} <> 'webhook:test')`,
     })
     .from(sql`${webhookEvent} INDEXED BY webhook_event_stopped`)
     .where(sql`${state} IN ('exhausted', 'held')`);

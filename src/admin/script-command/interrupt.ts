@@ -3,13 +3,18 @@ export type Interrupt = ReturnType<typeof catchInterrupt>;
 /**
  * Catches Ctrl-C until `release`, instead of other listeners: the library that runs local databases would end this process
  * before the command is withdrawn. A second Ctrl-C ends the process.
+ *
+ * @param leftBehind what the second one says
  */
-export function catchInterrupt() {
+export function catchInterrupt(leftBehind: string) {
   const others = process.listeners("SIGINT");
   let isCaught = false;
   const caught = Promise.withResolvers<void>();
   const listener = () => {
-    if (isCaught) process.exit(130);
+    if (isCaught) {
+      process.stderr.write(`${leftBehind}\n`);
+      process.exit(130);
+    }
     isCaught = true;
     caught.resolve();
   };

@@ -22,8 +22,15 @@ import { catchInterrupt, type Interrupt } from "./interrupt.ts";
 import { createProgress } from "./progress.ts";
 
 const POLL_MILLISECONDS = 300;
+/** When a command has waited for long: the platform limits the calls of an account to 1,200 in five minutes. */
+const SLOW_POLL_MILLISECONDS = 2000;
+const SLOW_AFTER_MILLISECONDS = 30_000;
+/** How long Ctrl-C waits for a step that is under way. */
+const GRACE_MILLISECONDS = 2000;
 /** Repeats cover a lost wake-up and a restore of D1, which deletes the command. The service ignores one that is an hour old. */
 const RENEWAL_MILLISECONDS = 5000;
+
+const LEFT_BEHIND = "The command waits for the service, which may still carry it out.";
 
 /** The result of a command that was carried out. */
 export type CommandOutcome = Exclude<ScriptResult, { kind: "failed" }>;
@@ -99,7 +106,7 @@ function wakeOrNote({ wake, output }: Session): Wake {
 
 /** @returns the command's result as JSON */
 async function untilDone(session: Session, row: Row): Promise<string> {
-  const interrupt = catchInterrupt();
+  const interrupt = catchInterrupt(LEFT_BEHIND);
   let failure: unknown = new UserError(
     "Interrupted, and the command is withdrawn. It still takes effect only if the service was carrying it out at this moment.",
   );
@@ -107,12 +114,15 @@ async function untilDone(session: Session, row: Row): Promise<string> {
     const database = databaseOf(session.homes, row.recipient);
     const progress = createProgress(session);
     const waiting = untilCarriedOut(database, row, wakeOrNote(session), progress, interrupt);
-    let result = await waiting.catch(async (error: unknown) => {
+    const done = waiting.catch(async (error: unknown) => {
       // Ctrl-C in a terminal also ends the database's process, which may fail before this process gets the signal.
       await interrupt.raceWith(wait(0));
       if (!interrupt.isCaught()) failure = error;
       return null;
     });
+    await interrupt.raceWith(done);
+    // A step may hang.
+    let result = await Promise.race(interrupt.isCaught() ? [done, wait(GRACE_MILLISECONDS, null)] : [done]);
     result ??= await withdraw(session, row, interrupt.isCaught() ? null : failure);
     if (result !== null) return result;
     throw failure;
@@ -142,6 +152,7 @@ async function untilCarriedOut(
     );
     await wake(row.recipient);
   };
+  const startedAt = performance.now();
   for (let putAt = Number.NEGATIVE_INFINITY; !interrupt.isCaught(); ) {
     if (performance.now() - putAt >= RENEWAL_MILLISECONDS) {
       putAt = performance.now();
@@ -154,7 +165,8 @@ async function untilCarriedOut(
       return stored.result;
     }
     progress();
-    await interrupt.raceWith(wait(POLL_MILLISECONDS));
+    const isSlow = performance.now() - startedAt >= SLOW_AFTER_MILLISECONDS;
+    await interrupt.raceWith(wait(isSlow ? SLOW_POLL_MILLISECONDS : POLL_MILLISECONDS));
   }
   return null;
 }
@@ -203,6 +215,6 @@ async function withdraw(session: Session, { id, recipient }: Row, failure: unkno
     }
   } catch (cause) {
     const reason = failure === null ? "Interrupted." : describeError(failure);
-    throw new UserError(`${reason} The command waits for the service, which may still carry it out.`, { cause });
+    throw new UserError(`${reason} ${LEFT_BEHIND}`, { cause });
   }
 }

@@ -8,8 +8,10 @@ import { seconds } from "../command-line/arguments.ts";
 import { command, option } from "../command-line/command.ts";
 import { UserError } from "../command-line/errors.ts";
 import { fieldLines, shorten } from "../command-line/output.ts";
+import type { Session } from "../command-line/session.ts";
 import { ADMIN } from "../command-line/shell.ts";
 import { type Database, insertWhere, type Orm } from "../platform/database.ts";
+import { catchInterrupt, type Interrupt } from "../script-command/interrupt.ts";
 import { DUE_FIRST, noUrl, RESPONSE_CHARACTERS } from "./event.ts";
 
 const POLL_MILLISECONDS = 300;
@@ -20,10 +22,9 @@ export const testCommand = command("test", {
   summary: "send a test event and show the response",
   description:
     "Sends one webhook:test event to the application's URL and shows the response. The running service sends it. " +
-    "A 2xx response also releases deliveries that are held. The exit code is 0 for a 2xx response only.",
+    "A 2xx response also releases deliveries that are held. The exit code is 0 for a 2xx response only. Ctrl-C withdraws the event.",
   options: { wait: option("--wait <seconds>", "how long to wait for the service", seconds, 90) },
-  work: ({ homes, output, wake }, id, { wait: waitSeconds }) =>
-    testEndpoint(homes.databaseFor(id), id, waitSeconds * 1000, output.note, () => wake(id)),
+  work: (session, id, { wait: waitSeconds }) => testEndpoint(session, id, waitSeconds * 1000),
   text: testText,
   failure: ({ delivered, status }) => (delivered ? undefined : refusalText(status)),
 });
@@ -31,17 +32,15 @@ export const testCommand = command("test", {
 /**
  * Puts a test event into the outbox and waits until the service has sent it, once.
  *
- * @param note gets a line about what this waits for
- * @param wake wakes the service; if that fails, the next tick finds the event
- * @throws UserError when there is no URL, when the application is disabled, or when the service does not send it in time
+ * @throws UserError when there is no URL, when the application is disabled, when the service does not send it in time, or when
+ *   the wait is interrupted
  */
 export async function testEndpoint(
-  database: Database,
+  { homes, output, wake, reopen }: Pick<Session, "homes" | "output" | "wake" | "reopen">,
   applicationId: ApplicationId,
   waitMilliseconds: number,
-  note: (line: string) => void = () => {},
-  wake: () => Promise<void> = async () => {},
 ) {
+  const database = homes.databaseFor(applicationId);
   const { webhookUrl: url, disabledAt } = await findApplication(database, applicationId);
   if (disabledAt !== null) {
     throw new UserError(
@@ -53,11 +52,22 @@ export async function testEndpoint(
   const createdAt = await database.readClock();
   const id = newEventId(createdAt);
   await database.run((orm) => insertTestEvent(orm, applicationId, id, createdAt));
-  await wake().catch(() => {});
-  const noted = setTimeout(note, NOTE_AFTER_MILLISECONDS, "Waiting for the service, which sends it within a minute.");
-  const sent = await untilSent(database, applicationId, id, Date.now() + waitMilliseconds).finally(() =>
-    clearTimeout(noted),
-  );
+  // If this fails, the next tick finds the event.
+  await wake(applicationId).catch(() => {});
+  const note = "Waiting for the service, which sends it within a minute. Ctrl-C withdraws the event.";
+  const noted = setTimeout(output.note, NOTE_AFTER_MILLISECONDS, note);
+  const interrupt = catchInterrupt("The service may still send the event.");
+  const sent = await untilSent(database, applicationId, id, Date.now() + waitMilliseconds, interrupt)
+    .catch(async (error: unknown) => {
+      // Ctrl-C in a terminal also ends the local database's process.
+      const again = await reopen();
+      await withdraw(again.homes.databaseFor(applicationId), applicationId, id).finally(again.close);
+      throw error;
+    })
+    .finally(() => {
+      clearTimeout(noted);
+      interrupt.release();
+    });
   if (sent === null) throw noUrl(applicationId);
   return {
     eventId: id,
@@ -80,25 +90,35 @@ function insertTestEvent(orm: Orm, applicationId: ApplicationId, id: string, cre
   return insertWhere(orm, webhookEvent, row, ofApplication).onConflictDoNothing();
 }
 
-/** The event's row once it was sent. Null when there is none: the URL was removed meanwhile. */
-async function untilSent(database: Database, applicationId: ApplicationId, id: string, deadline: number) {
-  const isEvent = and(eq(webhookEvent.applicationId, applicationId), eq(webhookEvent.id, id));
-  // Nobody waits for the result any more, so the event must not be sent. If it is being sent, it is leased, and stays.
-  const isUnsent = and(
-    isEvent,
-    eq(webhookEvent.state, "pending"),
-    sql`${webhookEvent.leaseUntil} <= unixepoch('subsec') * 1000`,
-  );
+const isEvent = (applicationId: ApplicationId, id: string) =>
+  and(eq(webhookEvent.applicationId, applicationId), eq(webhookEvent.id, id));
+
+/** Nobody waits for the result any more, so the event must not be sent. If it is being sent, it is leased, and stays. */
+async function withdraw(database: Database, applicationId: ApplicationId, id: string): Promise<void> {
+  const isUnleased = sql`${webhookEvent.leaseUntil} <= unixepoch('subsec') * 1000`;
+  const isUnsent = and(isEvent(applicationId, id), eq(webhookEvent.state, "pending"), isUnleased);
+  await database.run((orm) => orm.delete(webhookEvent).where(isUnsent));
+}
+
+/** The event's row once it was sent. Null when there is none: the URL was removed meanwhile. @throws UserError */
+async function untilSent(
+  database: Database,
+  applicationId: ApplicationId,
+  id: string,
+  deadline: number,
+  interrupt: Interrupt,
+) {
   for (;;) {
     const isOver = Date.now() >= deadline;
-    if (isOver) await database.run((orm) => orm.delete(webhookEvent).where(isUnsent));
-    const [row] = await database.run((orm) => orm.select().from(webhookEvent).where(isEvent));
+    if (isOver) await withdraw(database, applicationId, id);
+    const [row] = await database.run((orm) => orm.select().from(webhookEvent).where(isEvent(applicationId, id)));
     if (row !== undefined && row.state !== "pending") return row;
     if (isOver) {
       throw new UserError("The test event was not sent in time: the service must be running (locally: npm start).");
     }
     if (row === undefined) return null;
-    await wait(POLL_MILLISECONDS);
+    await interrupt.raceWith(wait(POLL_MILLISECONDS));
+    if (interrupt.isCaught()) throw new UserError("Interrupted, and the event is withdrawn unless it is being sent.");
   }
 }
 

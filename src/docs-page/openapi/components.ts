@@ -190,7 +190,7 @@ export const ACTOR_PARAMETER: Parameter = {
   in: "header",
   description: `For whom the server calls, such as the name of who has signed in there: 1 to ${MAX_NAME_CHARACTERS} characters, percent-encoded UTF-8. \`GET /v1/history\` shows it. Ignored with a console secret, which has a name. Blank counts as missing.`,
   required: false,
-  schema: { type: "string", maxLength: 9 * MAX_NAME_CHARACTERS },
+  schema: { type: "string", maxLength: 12 * MAX_NAME_CHARACTERS },
   example: "Ann%20Lee",
 };
 

@@ -281,7 +281,8 @@ A repeated call by the token gets the same response.`,
   requestBody: reasonBody("The visitor asked for it"),
   responses: {
     "200": {
-      description: "The invitation names nobody any more.",
+      description:
+        "The invitation's name and user ID are deleted. A claimed one still shows its badge's user: erase that user, too.",
       headers: commonHeaders(SERVER_ROUTE),
       content: json(schemaRef("ErasedInvitation"), { "An erased invitation": { badgeId: EXAMPLE_BADGE } }),
     },

@@ -19,7 +19,6 @@ import {
   MAX_USER_ID_BYTES,
   MAX_USER_ID_CHARACTERS,
   MAX_YEAR,
-  MIN_SEARCH_CHARACTERS,
   MIN_YEAR,
   REFUSED_CALLS_PER_MINUTE,
 } from "../../shared/limits/request-limits.ts";
@@ -126,7 +125,8 @@ export const MEANINGS: Record<ErrorCode, Meaning> = {
     remedy: "Read the badge. One that has expired can be given a later end, or be revoked.",
   },
   CHANGED_BADGE: {
-    meaning: "The badge has changed since the state that `If-Match` names. Nothing was done.",
+    meaning:
+      "The badge has changed since the state that `If-Match` names. This call did nothing; if it is a repeated one, the change may be its own.",
     remedy: "Read the badge again, then decide whether the change is still wanted.",
   },
   EXPIRED_CURSOR: {
@@ -153,7 +153,7 @@ export const MEANINGS: Record<ErrorCode, Meaning> = {
     remedy: FIX_REQUEST,
   },
   INVALID_NAME: {
-    meaning: `\`name\` is not a string of 1 to ${MAX_NAME_CHARACTERS} characters without control characters; or \`q\` of a list has fewer than ${MIN_SEARCH_CHARACTERS}.`,
+    meaning: `\`name\` is not a string of 1 to ${MAX_NAME_CHARACTERS} characters without control characters; or \`q\` of a list is shorter or longer than the limits say, or has too many different letters.`,
     remedy: FIX_REQUEST,
   },
   INVALID_INVITATIONS: {

@@ -146,8 +146,7 @@ export const listEvents = (): Operation => ({
   operationId: "listEvents",
   tags: ["Overview"],
   summary: "List the application's webhook events",
-  description:
-    "Newest first, with the outcome of the last attempt and the time of the next one. Delivered events are deleted after a month, unless an administrator has set another period.",
+  description: `Newest first, with the outcome of the last attempt and the time of the next one. Delivered events are deleted after a month, unless an administrator has set another period. ${partialPage("events")}`,
   security: BY_SERVER,
   parameters: [...credentialParameters(BY_SERVER), stateParameter(EVENT_STATES), ...pageParameters()],
   responses: {

@@ -83,7 +83,7 @@ export const getOpenApi = (): Operation => ({
         },
       }),
     },
-    ...errorResponses(SERVICE_ROUTE, []),
+    ...errorResponses(SERVICE_ROUTE, ["UNAVAILABLE"]),
   },
 });
 
@@ -104,6 +104,6 @@ export const getDocs = (): Operation => ({
         },
       },
     },
-    ...errorResponses(SERVICE_ROUTE, []),
+    ...errorResponses(SERVICE_ROUTE, ["UNAVAILABLE"]),
   },
 });

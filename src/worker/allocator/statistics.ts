@@ -31,6 +31,11 @@ function recordedState(row: BadgeRow | undefined): BadgeState | null {
   return !isFinal && row.endedAt !== null ? "expired" : row.state;
 }
 
+/** D1 refused its number. It is a badge of the last day, unless D1 refused for long. */
+export function uncountNewBadge({ statistics }: Counters): void {
+  statistics.newBadges = { ...statistics.newBadges, count: Math.max(0, statistics.newBadges.count - 1) };
+}
+
 /**
  * Counts a new badge. If the clock was set back to an earlier day, the badge counts for the last day.
  *

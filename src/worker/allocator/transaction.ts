@@ -20,7 +20,7 @@ import {
   type RowTable,
 } from "./log-entry.ts";
 import { NetChanges } from "./net-changes.ts";
-import { countBadge, countInvitation, countNewBadge } from "./statistics.ts";
+import { countBadge, countInvitation, countNewBadge, uncountNewBadge } from "./statistics.ts";
 import { badge, blockedUser, freedNumber, invitation } from "./tables/schema.ts";
 import type { Tables } from "./tables/tables.ts";
 import { withoutUser } from "./text-without-user.ts";
@@ -303,9 +303,12 @@ export class Transaction {
 
   #countBadge(before: BadgeRow | undefined, after: BadgeRow | undefined): void {
     countBadge(this.counters, before, after);
-    if (isIssued(before) || !isIssued(after)) return;
-    const ended = countNewBadge(this.counters, this.now);
-    this.#draft.endedDay ??= ended;
+    if (!isIssued(before) && isIssued(after)) {
+      const ended = countNewBadge(this.counters, this.now);
+      this.#draft.endedDay ??= ended;
+    } else if (isIssued(before) && !isIssued(after)) {
+      uncountNewBadge(this.counters);
+    }
   }
 
   #noteEnd(time: number | null): void {

@@ -7,7 +7,7 @@ import type { Application } from "../applications/application-cache.ts";
 import { hashUserId } from "../applications/derived-ids.ts";
 import type { Context } from "../context.ts";
 import { findBadge } from "../storage/device-badges.ts";
-import { hasPendingInvitation } from "../storage/invitations.ts";
+import { isUsableToken } from "../storage/invitations.ts";
 import { executeWithSettings } from "./execute-with-settings.ts";
 import { findLogin, type LoginRequest } from "./login-from-replica.ts";
 
@@ -58,22 +58,19 @@ export async function issueBadge(
   const { invitationToken: token, ...rest } = request;
   const digest = token === null ? null : await invitationDigestOf(token);
   // A call without a proof has been counted for its address already (`requireKey`).
-  const mayBeGuess = digest !== null && request.keyThumbprint !== null;
-  const [{ badge: known, isFromReplica, settings, isUnchanged }, isPending] = await Promise.all([
+  const userDevice = { applicationId: application.id, device: request.device, userId: request.userId };
+  const isProved = request.keyThumbprint !== null;
+  const [{ badge: known, isFromReplica, settings, isUnchanged }, isGuess] = await Promise.all([
     findLogin(context, application, request, digest),
-    mayBeGuess && hasPendingInvitation(context.db, application.id, digest),
+    digest !== null && isProved && isUsableToken(context.db, { ...userDevice, digest }).then((isUsable) => !isUsable),
   ]);
-  const rethrowUnlessAtPrimary = async (refusal: unknown) => {
-    // The phone's badge may be newer than the replica. If so, no fresh number is drawn, and its own token is not a guess.
-    const { device, userId } = request;
-    const userDevice = { applicationId: application.id, device, userId };
-    const badge = isFromReplica ? await findBadge(context.db, userDevice) : undefined;
-    if (badge === undefined || (digest !== null && badge.invitation !== digest)) throw refusal;
-  };
-  if (mayBeGuess && !isPending && known?.invitation !== digest) {
-    await limits.countGuess().catch(rethrowUnlessAtPrimary);
+  if (isGuess) await limits.countGuess();
+  if (digest === null && known === undefined) {
+    await limits.countFreshNumber().catch(async (refusal: unknown) => {
+      // The phone's badge may be newer than the replica. If so, no fresh number is drawn.
+      if (!isFromReplica || !(await findBadge(context.db, userDevice))) throw refusal;
+    });
   }
-  if (digest === null && known === undefined) await limits.countFreshNumber().catch(rethrowUnlessAtPrimary);
   if (known && isUnchanged) return { kind: "existing", number: known.number, keyThumbprint: known.keyThumbprint };
   const { device, userId, metadata, keyThumbprint, isVerified, isServer } = rest;
   const invitation = digest === null || token === null ? null : { digest, token };

@@ -7,11 +7,17 @@ import { publicResponse, rawResponse } from "./response.ts";
 /**
  * The static asset of the request's path (`[assets]` of wrangler.toml).
  *
+ * @param isRewritten whether the caller changes it: then a copy that the browser has is not asked about
  * @throws ApiError when there is none
  * @throws Unavailable
  */
-export async function assetResponse(c: HonoContext<HttpEnv>, cacheControl: string): Promise<Response> {
-  const asset = await callOnce("assets", () => c.env.ASSETS.fetch(c.req.raw));
+export async function assetResponse(
+  c: HonoContext<HttpEnv>,
+  cacheControl: string,
+  isRewritten = false,
+): Promise<Response> {
+  const request = isRewritten ? new Request(c.req.url, { method: c.req.method }) : c.req.raw;
+  const asset = await callOnce("assets", () => c.env.ASSETS.fetch(request));
   if (asset.status === 404) throw new ApiError("NOT_FOUND");
   if (asset.status >= 500) throw new Unavailable("assets", undefined);
   return publicResponse(c, rawResponse(c, asset.body, asset.status, asset.headers), cacheControl);

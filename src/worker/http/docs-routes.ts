@@ -27,9 +27,11 @@ export const docsRoutes = new Hono<HttpEnv>()
   .get("/docs", async (c) => {
     const { DEMO_APPLICATION_ID: demo } = c.env;
     const isDemo = demo !== undefined && c.get("context").isLocal;
-    const page = await assetResponse(c, isDemo ? "no-store" : `public, max-age=${PUBLIC_CACHE_SECONDS}`);
+    const changes = { applicationId: isDemo ? demo : null, hasConsole: hasConsole(c.env) };
+    const isRewritten = isDemo || !changes.hasConsole;
+    const page = await assetResponse(c, isDemo ? "no-store" : `public, max-age=${PUBLIC_CACHE_SECONDS}`, isRewritten);
     page.headers.set("Content-Security-Policy", CONTENT_SECURITY_POLICY);
-    return forDeployment(page, { applicationId: isDemo ? demo : null, hasConsole: hasConsole(c.env) });
+    return isRewritten ? forDeployment(page, changes) : page;
   })
   .get("/docs/", (c) => rawResponse(c, null, 308, [["Location", "/docs"]]))
   // Files keep their names when they change, so browsers revalidate their copies (ETag).
@@ -41,7 +43,6 @@ export const docsRoutes = new Hono<HttpEnv>()
  */
 function forDeployment(page: Response, has: { applicationId: string | null; hasConsole: boolean }): Response {
   const { applicationId } = has;
-  if (applicationId === null && has.hasConsole) return page;
   page.headers.delete("ETag");
   const rewriter = new HTMLRewriter();
   if (applicationId !== null) {

@@ -1,5 +1,5 @@
-import { and, eq, getTableColumns, sql } from "drizzle-orm";
-import type { ApplicationId, InvitationDigest } from "../../shared/identifiers.ts";
+import { and, eq, getTableColumns, or, sql } from "drizzle-orm";
+import type { ApplicationId, DeviceId, InvitationDigest } from "../../shared/identifiers.ts";
 import { invitation } from "../../shared/schema.ts";
 import type { Database } from "./database.ts";
 import { eachOf, orm, type Placeholders, statement } from "./statement.ts";
@@ -25,24 +25,29 @@ export function findInvitations(db: Database, applicationId: ApplicationId, dige
   return db.all(SELECT_INVITATIONS, { applicationId, digests });
 }
 
-const SELECT_PENDING = statement((p: Placeholders<{ applicationId: ApplicationId; digest: InvitationDigest }>) =>
-  orm
+interface Presented {
+  applicationId: ApplicationId;
+  digest: InvitationDigest;
+  device: DeviceId;
+  userId: string;
+}
+
+const SELECT_USABLE = statement((p: Placeholders<Presented>) => {
+  const { claimDevice, claimUserId, state } = invitation;
+  const isOwn = and(eq(state, "claimed"), eq(claimDevice, p.device), eq(claimUserId, p.userId));
+  return orm
     .select({ digest: invitation.digest })
     .from(invitation)
     .where(
       and(
         eq(invitation.digest, p.digest),
         sql`+${invitation.applicationId} = ${p.applicationId}`,
-        eq(invitation.state, "pending"),
+        or(eq(state, "pending"), isOwn),
       ),
-    ),
-);
+    );
+});
 
-/** Whether the application has a pending invitation of this token. One round trip, to the primary. */
-export async function hasPendingInvitation(
-  db: Database,
-  applicationId: ApplicationId,
-  digest: InvitationDigest,
-): Promise<boolean> {
-  return (await db.all(SELECT_PENDING, { applicationId, digest })).length > 0;
+/** Whether the token's invitation is pending, or this user device has claimed it. One round trip, to the primary. */
+export async function isUsableToken(db: Database, presented: Presented): Promise<boolean> {
+  return (await db.all(SELECT_USABLE, presented)).length > 0;
 }

@@ -6,7 +6,7 @@ import { callWith, countedLimit, UNLIMITED } from "../../support/bindings.ts";
 import { runSql } from "../../support/home.ts";
 import { type Answer, serverHeaders } from "../../support/http.ts";
 import { outcome, times } from "../support/draft.ts";
-import { hoursAhead } from "../support/invitations.ts";
+import { hoursAhead, invite } from "../support/invitations.ts";
 import { signIn } from "../support/people.ts";
 
 const LIMITED = "429 RATE_LIMITED";
@@ -119,6 +119,15 @@ describe("the platform's limits (contract section 7)", () => {
     const found = [...wrangler.matchAll(new RegExp(binding, "g"))];
     expect(found.map(([, , simple]) => simple)).toEqual(Array(2).fill(`limit = ${limit}, period = 60`));
     expect(new Set(found.map(([, namespace]) => namespace)).size).toBe(2);
+  });
+
+  it("a phone's own earlier token is no guess, whatever its neighbours do (contract section 7)", async () => {
+    const of = await createApplication();
+    const phone = await newPhone(of);
+    const [first, second] = [await invite(of), await invite(of)];
+    for (const { id } of [first, second]) await phone.logInTo({}, { more: { invitationToken: id } });
+    const again = await phone.logInTo({ CLIENT_IP_LIMIT: countedLimit(0) }, { more: { invitationToken: first.id } });
+    expect([again.status, again.body.badgeId]).toEqual([200, second.badgeId]);
   });
 
   it.each([

@@ -74,6 +74,7 @@ export function skipNumbers(transaction: Transaction, { numbers, range, found }:
     left -= skipped;
     return { ...segment, used: segment.used + skipped };
   });
-  transaction.skip(rangeSegments, numbers);
+  // The range has no more ordinals, either.
+  transaction.skip(rangeSegments, Math.min(numbers, range.last - range.first + 1));
   return { ...found, skipped: numbers - left };
 }
