@@ -14,7 +14,7 @@ export const reconcileCommand = command("reconcile", {
   summary: "compare D1 with an application's allocator, and send what D1 lacks",
   description:
     "After a restore of D1, the service sends the entries that D1 lacks by itself. This command makes it do so now, and " +
-    "prints the entry that each side is at.\n\n" +
+    "prints the last entry that each side has.\n\n" +
     "--verify also compares every row on both sides, lists the differences, and fails if there are any. --republish " +
     "replaces the application's rows in D1 with the allocator's. Use it when D1 is older than the allocator's log (the " +
     "service logs database-unknown), or to remove differences. History and webhook events between an old backup and " +

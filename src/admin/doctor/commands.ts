@@ -21,7 +21,7 @@ export const doctorCommand = command("doctor", {
   summary: "check the service and say what to do",
   description:
     "Checks the service and what it depends on: health, migrations, sealing keys, the sweep, clocks, overdue deliveries, " +
-    "how full ranges and homes are, the new badges of this hour, PUBLIC_URL, status lists and LOG_SAMPLE. With --env, " +
+    "how full ranges, homes and logs are, the new badges of this hour, PUBLIC_URL, status lists and LOG_SAMPLE. With --env, " +
     "it also checks the platform's queues, secrets and read replication, and changes nothing. Without --env, it first " +
     "creates the local databases if they are missing. The exit code is 1 if a check finds an error.\n\n" +
     "--first-day checks six facts that the platform's documentation leaves open, or that may not hold yet in a new account.",

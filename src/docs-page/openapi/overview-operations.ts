@@ -280,7 +280,7 @@ export const getStatistics = (): Operation => ({
   tags: ["Overview"],
   summary: "Read the application's statistics",
   description:
-    "Numbers left, badges by device, state and day, invitations by state, deliveries by outcome, as of the call (`asOf`). Devices and deliveries are counted among the newest, at most.",
+    "Numbers left, badges by device, state and day, invitations by state, deliveries by outcome, as of the call (`asOf`). Devices are counted among the newest badges, and deliveries up to a limit.",
   security: BY_SERVER,
   parameters: credentialParameters(BY_SERVER),
   responses: {

@@ -4,7 +4,7 @@ import { replaceInSource } from "./loading.ts";
 /** Limits as they are, and so small that a few rows meet them: pages, groups, entries. */
 const CHOICES: Readonly<Record<string, readonly [usual: number, smallest: number, ...small: number[]]>> = {
   COPY_PAGE_ROWS: [2000, 1, 2, 3],
-  REPUBLISH_PAGE_ROWS: [500, 1, 2],
+  REPUBLISH_PAGE_ROWS: [200, 1, 2],
   VERIFY_PAGE_ROWS: [1000, 1, 3],
   MAX_ENTRY_CHARACTERS: [128 * 1024, 300, 1500],
   MAX_PIECE_CHARACTERS: [24 * 1024, 300, 1500],
