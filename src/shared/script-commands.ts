@@ -1,6 +1,7 @@
 import * as z from "zod";
 import { ACTOR_KINDS, type Actor } from "./actor.ts";
 import { applicationId } from "./identifiers.ts";
+import { MAX_SKIPPED_NUMBERS } from "./limits/allocator-limits.ts";
 import { badgeView } from "./responses.ts";
 
 /**
@@ -21,7 +22,12 @@ const allocatorCommand = z.discriminatedUnion("kind", [
   /** Changes nothing: only the service knows whether an erased user is blocked. */
   z.object({ kind: z.literal("show-user"), userId: z.string() }),
   /** `verify`: compare every row; `republish`: replace D1's rows; `skip`: leave out fresh numbers. */
-  z.object({ kind: z.literal("reconcile"), verify: z.boolean(), republish: z.boolean(), skip: count }),
+  z.object({
+    kind: z.literal("reconcile"),
+    verify: z.boolean(),
+    republish: z.boolean(),
+    skip: count.max(MAX_SKIPPED_NUMBERS),
+  }),
 ]);
 export type AllocatorCommand = z.infer<typeof allocatorCommand>;
 

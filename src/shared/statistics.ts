@@ -88,7 +88,7 @@ export function viewStatistics(
 }
 
 /**
- * Numbers that were skipped or withdrawn are used, although nobody has them. `usedPercent` is rounded down, so it is 100 only
+ * Numbers that were skipped or withdrawn are used, although no badge here has them. `usedPercent` is rounded down, so it is 100 only
  * when nothing is left.
  */
 function viewNumbers({

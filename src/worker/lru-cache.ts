@@ -1,4 +1,4 @@
-/** A least-recently-used cache. An isolate's hold values, never promises: a promise belongs to the request that made it. */
+/** A least-recently-used cache. Those of an isolate hold values, never promises: a promise belongs to the request that made it. */
 export class LruCache<Value> {
   readonly #maxEntries: number;
   readonly #entries = new Map<string, Value>();

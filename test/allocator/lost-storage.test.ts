@@ -145,6 +145,12 @@ describe("an allocator that lost its storage (contract section 21)", () => {
     expect((await statistics()).body).toMatchObject({ numbers: { left: 0, usedPercent: 100 } });
     expect(issued.filter((number) => lost.includes(number))).toEqual([]);
     expect(outcome(await login(application, "watch", "bob"))).toBe("503 NUMBERS_EXHAUSTED");
+    const before = await headOf(application);
+    await putCommand(application, { ...command, skip: 10_000 });
+    await wake(application);
+    // The range has five ordinals; a badge may have any number of changes.
+    const after = await headOf(application);
+    expect([after.lastOrdinal - before.lastOrdinal, after.lastChange - before.lastChange]).toEqual([5, 10_000]);
     await expectInSync(application);
   });
 });

@@ -144,6 +144,15 @@ describe("rate limits (contract sections 7 and 15)", () => {
     expect(outcome(await phone.logInTo(bindings))).toBe(`200 ${badgeId}`);
   });
 
+  it("a recorded proof, repeated elsewhere, does not keep a phone with a wrong clock from its nonce", async () => {
+    const { phone } = await boundPhone(await createApplication());
+    const bindings = { DEVICE_LIMIT: countedLimit(1), CLIENT_IP_LIMIT: UNLIMITED };
+    const old = async (address: string) =>
+      outcome(await phone.logInTo(bindings, { proof: await proveAt(phone, -3600), address }));
+    expect([await old("192.0.2.1"), await old("192.0.2.1")]).toEqual(["401 USE_DPOP_NONCE", "429 RATE_LIMITED"]);
+    expect(await old("192.0.2.2")).toBe("401 USE_DPOP_NONCE");
+  });
+
   it("limits of an address count a call that would take a fresh number, with a proof too, and no other login with it", async () => {
     const application = await createApplication();
     const limit = countedLimit(2);

@@ -79,14 +79,28 @@ describe("a command that the service carries out, when D1 goes away meanwhile (c
     expect(await waiting()).toEqual([]);
   });
 
-  it("Ctrl-C withdraws a command also while D1 does not answer", async () => {
+  it("Ctrl-C withdraws a command also while D1 does not answer, and says that a hanging step may bring it back", async () => {
     const { applicationId } = await create();
     const hanging = aroundSteps(homes, (step, take) => (step === 1 ? take() : new Promise(() => {}))).homes;
     const asked = submitAndWait(sessionOf(hanging, homes), applicationId, suspend);
     await until(async () => expect(await waiting()).toHaveLength(1));
     process.emit("SIGINT");
-    await expect(asked).rejects.toThrow("the command is withdrawn");
+    await expect(asked).rejects.toThrow("the command is withdrawn. But D1 has not responded");
     expect(await waiting()).toEqual([]);
+  });
+
+  it("a command that was carried out has its result, although Ctrl-C comes while its row is deleted", async () => {
+    const result = { kind: "user", userId: "ada", numbers: [7] } as const;
+    const { applicationId } = await create();
+    const hanging = aroundSteps(homes, async (step, take) => {
+      const found = await take();
+      if (step === 1) await database.run((orm) => orm.update(scriptCommand).set({ result: JSON.stringify(result) }));
+      return step === 3 ? new Promise<never>(() => {}) : found;
+    }).homes;
+    const asked = submitAndWait(sessionOf(hanging, homes), applicationId, { kind: "block", userId: "ada" });
+    await until(async () => expect(await waiting()).toEqual([]));
+    process.emit("SIGINT");
+    expect(await asked).toEqual(result);
   });
 
   it("a failed command that cannot be withdrawn says that it may still be carried out", async () => {

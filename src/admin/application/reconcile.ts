@@ -1,4 +1,5 @@
 import { expectKind } from "../../shared/expect-kind.ts";
+import { MAX_SKIPPED_NUMBERS } from "../../shared/limits/allocator-limits.ts";
 import { isoTime } from "../../shared/time.ts";
 import { wholeNumber } from "../command-line/arguments.ts";
 import { command, option } from "../command-line/command.ts";
@@ -24,7 +25,7 @@ export const reconcileCommand = command("reconcile", {
   options: {
     verify: option("--verify", "compare every row"),
     republish: option("--republish", "replace D1's rows with the allocator's"),
-    skip: option("--skip <n>", "how many fresh numbers to leave out", wholeNumber(0)),
+    skip: option("--skip <n>", "how many fresh numbers to leave out", wholeNumber(0, MAX_SKIPPED_NUMBERS)),
   },
   examples: ["", "--verify", "--republish --env production"],
   async work(session, applicationId, { verify = false, republish = false, skip = 0 }) {

@@ -22,7 +22,7 @@ import { catchInterrupt, type Interrupt } from "./interrupt.ts";
 import { createProgress } from "./progress.ts";
 
 const POLL_MILLISECONDS = 300;
-/** When a command has waited for long: the platform limits the calls of an account to 1,200 in five minutes. */
+/** When a command has waited for long: the platform limits the calls of one of its users to 1,200 in five minutes. */
 const SLOW_POLL_MILLISECONDS = 2000;
 const SLOW_AFTER_MILLISECONDS = 30_000;
 /** How long Ctrl-C waits for a step that is under way. */
@@ -30,6 +30,8 @@ const GRACE_MILLISECONDS = 2000;
 /** Repeats cover a lost wake-up and a restore of D1, which deletes the command. The service ignores one that is an hour old. */
 const RENEWAL_MILLISECONDS = 5000;
 
+const HANGING_STEP =
+  "Interrupted, and the command is withdrawn. But D1 has not responded to an earlier step of it, so it may still be carried out.";
 const LEFT_BEHIND = "The command waits for the service, which may still carry it out.";
 
 /** The result of a command that was carried out. */
@@ -121,8 +123,14 @@ async function untilDone(session: Session, row: Row): Promise<string> {
       return null;
     });
     await interrupt.raceWith(done);
-    // A step may hang.
-    let result = await Promise.race(interrupt.isCaught() ? [done, wait(GRACE_MILLISECONDS, null)] : [done]);
+    let hangs = false;
+    const grace = async () => {
+      await wait(GRACE_MILLISECONDS);
+      hangs = true;
+      return null;
+    };
+    let result = await Promise.race(interrupt.isCaught() ? [done, grace()] : [done]);
+    if (hangs) failure = new UserError(HANGING_STEP);
     result ??= await withdraw(session, row, interrupt.isCaught() ? null : failure);
     if (result !== null) return result;
     throw failure;
@@ -161,7 +169,8 @@ async function untilCarriedOut(
     const stored = await readCommand(database, row.id);
     if (stored?.result != null) {
       // Deleted at once, because a command may name a user. If this fails, the service deletes it later.
-      await database.run((orm) => orm.delete(scriptCommand).where(eq(scriptCommand.id, row.id))).catch(() => undefined);
+      const deletion = database.run((orm) => orm.delete(scriptCommand).where(eq(scriptCommand.id, row.id)));
+      await interrupt.raceWith(deletion.catch(() => undefined));
       return stored.result;
     }
     progress();

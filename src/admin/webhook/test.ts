@@ -6,16 +6,17 @@ import { isoTime } from "../../shared/time.ts";
 import { APPLICATION, findApplication } from "../application/record.ts";
 import { seconds } from "../command-line/arguments.ts";
 import { command, option } from "../command-line/command.ts";
-import { UserError } from "../command-line/errors.ts";
+import { describeError, UserError } from "../command-line/errors.ts";
 import { fieldLines, shorten } from "../command-line/output.ts";
 import type { Session } from "../command-line/session.ts";
 import { ADMIN } from "../command-line/shell.ts";
 import { type Database, insertWhere, type Orm } from "../platform/database.ts";
-import { catchInterrupt, type Interrupt } from "../script-command/interrupt.ts";
+import { catchInterrupt } from "../script-command/interrupt.ts";
 import { DUE_FIRST, noUrl, RESPONSE_CHARACTERS } from "./event.ts";
 
 const POLL_MILLISECONDS = 300;
 const NOTE_AFTER_MILLISECONDS = 1000;
+const LEFT_BEHIND = "The service may still send the event.";
 
 export const testCommand = command("test", {
   arguments: [APPLICATION],
@@ -51,23 +52,32 @@ export async function testEndpoint(
   // D1's time, like the service's: this computer's clock may be wrong by hours.
   const createdAt = await database.readClock();
   const id = newEventId(createdAt);
-  await database.run((orm) => insertTestEvent(orm, applicationId, id, createdAt));
-  // If this fails, the next tick finds the event.
-  await wake(applicationId).catch(() => {});
+  const send = async () => {
+    await database.run((orm) => insertTestEvent(orm, applicationId, id, createdAt));
+    // If this fails, the next tick finds the event.
+    await wake(applicationId).catch(() => {});
+    return untilSent(database, applicationId, id, Date.now() + waitMilliseconds);
+  };
   const note = "Waiting for the service, which sends it within a minute. Ctrl-C withdraws the event.";
   const noted = setTimeout(output.note, NOTE_AFTER_MILLISECONDS, note);
-  const interrupt = catchInterrupt("The service may still send the event.");
-  const sent = await untilSent(database, applicationId, id, Date.now() + waitMilliseconds, interrupt)
-    .catch(async (error: unknown) => {
-      // Ctrl-C in a terminal also ends the local database's process.
-      const again = await reopen();
-      await withdraw(again.homes.databaseFor(applicationId), applicationId, id).finally(again.close);
-      throw error;
-    })
-    .finally(() => {
-      clearTimeout(noted);
-      interrupt.release();
+  const interrupt = catchInterrupt(LEFT_BEHIND);
+  const sending = send();
+  let sent: Awaited<typeof sending>;
+  try {
+    await interrupt.raceWith(sending);
+    if (interrupt.isCaught()) throw new UserError("Interrupted, and the event is withdrawn unless it is being sent.");
+    sent = await sending;
+  } catch (error) {
+    sending.catch(() => {});
+    // Ctrl-C in a terminal also ends the local database's process.
+    await withdrawAnew(reopen, applicationId, id).catch((cause: unknown) => {
+      throw new UserError(`${describeError(error)} ${LEFT_BEHIND}`, { cause });
     });
+    throw error;
+  } finally {
+    clearTimeout(noted);
+    interrupt.release();
+  }
   if (sent === null) throw noUrl(applicationId);
   return {
     eventId: id,
@@ -100,14 +110,13 @@ async function withdraw(database: Database, applicationId: ApplicationId, id: st
   await database.run((orm) => orm.delete(webhookEvent).where(isUnsent));
 }
 
+async function withdrawAnew(reopen: Session["reopen"], applicationId: ApplicationId, id: string): Promise<void> {
+  const { homes, close } = await reopen();
+  await withdraw(homes.databaseFor(applicationId), applicationId, id).finally(close);
+}
+
 /** The event's row once it was sent. Null when there is none: the URL was removed meanwhile. @throws UserError */
-async function untilSent(
-  database: Database,
-  applicationId: ApplicationId,
-  id: string,
-  deadline: number,
-  interrupt: Interrupt,
-) {
+async function untilSent(database: Database, applicationId: ApplicationId, id: string, deadline: number) {
   for (;;) {
     const isOver = Date.now() >= deadline;
     if (isOver) await withdraw(database, applicationId, id);
@@ -117,8 +126,7 @@ async function untilSent(
       throw new UserError("The test event was not sent in time: the service must be running (locally: npm start).");
     }
     if (row === undefined) return null;
-    await interrupt.raceWith(wait(POLL_MILLISECONDS));
-    if (interrupt.isCaught()) throw new UserError("Interrupted, and the event is withdrawn unless it is being sent.");
+    await wait(POLL_MILLISECONDS);
   }
 }
 

@@ -1,7 +1,7 @@
 import type { EventPage, ServerClient } from "../../client/index.ts";
 import { isProblem } from "../words.ts";
 
-/** Pending ones come last: most of many are no problem, and are read to find the others. */
+/** Pending ones come last: there may be many, of which most are no problem, but all have to be read. */
 const STATES = ["exhausted", "held", "pending"] as const;
 const PENDING_PER_PAGE = 1000;
 

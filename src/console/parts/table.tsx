@@ -111,6 +111,7 @@ function describeCount(shown: number, isComplete: boolean, isLoading: boolean, n
   if (shown === 0) return isLoading ? "" : `No ${noun}`;
   const items = shown === 1 ? noun.replace(/s$/, "").replace(/ie$/, "y").replace("people", "person") : noun;
   if (isComplete || total === shown) return `${count(shown)} ${items}`;
+  if (isLoading) return `${count(shown)} ${items} so far`;
   return total !== undefined && total > shown
     ? `${count(shown)} of ${count(total)} ${noun}`
     : `The first ${count(shown)} ${items}; there are more`;

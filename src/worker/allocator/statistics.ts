@@ -31,9 +31,10 @@ function recordedState(row: BadgeRow | undefined): BadgeState | null {
   return !isFinal && row.endedAt !== null ? "expired" : row.state;
 }
 
-/** D1 refused its number. It is a badge of the last day, unless D1 refused for long. */
-export function uncountNewBadge({ statistics }: Counters): void {
-  statistics.newBadges = { ...statistics.newBadges, count: Math.max(0, statistics.newBadges.count - 1) };
+/** D1 refused the badge's number. An earlier day keeps its count. */
+export function uncountNewBadge({ statistics }: Counters, issuedAt: number): void {
+  const { day, count } = statistics.newBadges;
+  if (Math.floor(issuedAt / DAY_MILLISECONDS) === day) statistics.newBadges = { day, count: count - 1 };
 }
 
 /**

@@ -250,10 +250,10 @@ export class Transaction {
   }
 
   /** Skips fresh numbers, ordinals and change numbers that may have been used. */
-  skip(rangeSegments: RangeSegment[], count: number): void {
+  skip(rangeSegments: RangeSegment[], { ordinals, changes }: { ordinals: number; changes: number }): void {
     this.counters.rangeSegments = rangeSegments;
-    this.counters.lastOrdinal += count;
-    this.counters.lastChange += count;
+    this.counters.lastOrdinal += ordinals;
+    this.counters.lastChange += changes;
     this.#draft.isForced = true;
   }
 
@@ -307,7 +307,7 @@ export class Transaction {
       const ended = countNewBadge(this.counters, this.now);
       this.#draft.endedDay ??= ended;
     } else if (isIssued(before) && !isIssued(after)) {
-      uncountNewBadge(this.counters);
+      uncountNewBadge(this.counters, before.issuedAt);
     }
   }
 

@@ -32,7 +32,7 @@ type IssueResult = {
 interface AddressLimits {
   /** A call that would take a fresh number. */
   countFreshNumber(): Promise<void>;
-  /** A claim with a token that is not pending in D1: made up, spent or ended. */
+  /** A call with a token that is neither pending in D1 nor claimed by this user device: made up, spent or ended. */
   countGuess(): Promise<void>;
 }
 
@@ -57,14 +57,15 @@ export async function issueBadge(
 ): Promise<IssueResult> {
   const { invitationToken: token, ...rest } = request;
   const digest = token === null ? null : await invitationDigestOf(token);
-  // A call without a proof has been counted for its address already (`requireKey`).
   const userDevice = { applicationId: application.id, device: request.device, userId: request.userId };
+  // A call without a proof has been counted for its address already (`requireKey`).
   const isProved = request.keyThumbprint !== null;
   const [{ badge: known, isFromReplica, settings, isUnchanged }, isGuess] = await Promise.all([
     findLogin(context, application, request, digest),
     digest !== null && isProved && isUsableToken(context.db, { ...userDevice, digest }).then((isUsable) => !isUsable),
   ]);
-  if (isGuess) await limits.countGuess();
+  // The invitation of an old badge may be deleted.
+  if (isGuess && known?.invitation !== digest) await limits.countGuess();
   if (digest === null && known === undefined) {
     await limits.countFreshNumber().catch(async (refusal: unknown) => {
       // The phone's badge may be newer than the replica. If so, no fresh number is drawn.

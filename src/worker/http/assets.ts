@@ -7,7 +7,7 @@ import { publicResponse, rawResponse } from "./response.ts";
 /**
  * The static asset of the request's path (`[assets]` of wrangler.toml).
  *
- * @param isRewritten whether the caller changes it: then a copy that the browser has is not asked about
+ * @param isRewritten whether the caller changes it: then the request's `If-None-Match` is left out, because the store's tag is not the page's
  * @throws ApiError when there is none
  * @throws Unavailable
  */

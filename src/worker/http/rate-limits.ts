@@ -39,7 +39,8 @@ export async function limitDevice(
   { application, device }: LimitedDevice,
   proof: CheckedProof | null = null,
 ): Promise<void> {
-  await consumeLimit(c.get("context").deviceLimit, deviceCounter(`${application.id}:${device}`, proof));
+  const counter = deviceCounter(`${application.id}:${device}`, proof, c.get("limitedAddress")?.key ?? "");
+  await consumeLimit(c.get("context").deviceLimit, counter);
 }
 
 /** Stores the address of a call for later counts. */
@@ -112,11 +113,12 @@ function isCountedApart(code: ErrorCode): boolean {
 
 /**
  * Calls with a valid proof are counted by its key, so a stranger with the udid cannot lock its owner out (contract
- * section 15). Valid but stale proofs have a separate count, because a stranger may have recorded one.
+ * section 15). Valid but stale proofs have a separate count for each address, because a stranger may have recorded one, and the
+ * phone's clock may be wrong.
  */
-function deviceCounter(key: string, proof: CheckedProof | null): string {
+function deviceCounter(key: string, proof: CheckedProof | null, address: string): string {
   if (proof === null || proof.thumbprint === null) return key;
-  return proof.ok ? `${key}:${proof.thumbprint}` : `${key}:${proof.thumbprint}:stale`;
+  return proof.ok ? `${key}:${proof.thumbprint}` : `${key}:${proof.thumbprint}:stale:${address}`;
 }
 
 /** No deadline is needed: the platform counts on the machine that serves the call, without a round trip. */

@@ -128,6 +128,10 @@ describe("the platform's limits (contract section 7)", () => {
     for (const { id } of [first, second]) await phone.logInTo({}, { more: { invitationToken: id } });
     const again = await phone.logInTo({ CLIENT_IP_LIMIT: countedLimit(0) }, { more: { invitationToken: first.id } });
     expect([again.status, again.body.badgeId]).toEqual([200, second.badgeId]);
+    // After a year it may be deleted.
+    await runSql("DELETE FROM invitation WHERE application_id = ?", of.id);
+    const present = await phone.logInTo({ CLIENT_IP_LIMIT: countedLimit(0) }, { more: { invitationToken: second.id } });
+    expect(present.status).toBe(200);
   });
 
   it.each([

@@ -74,7 +74,7 @@ export function skipNumbers(transaction: Transaction, { numbers, range, found }:
     left -= skipped;
     return { ...segment, used: segment.used + skipped };
   });
-  // The range has no more ordinals, either.
-  transaction.skip(rangeSegments, Math.min(numbers, range.last - range.first + 1));
+  // The range has no more ordinals. A badge may have any number of changes.
+  transaction.skip(rangeSegments, { ordinals: Math.min(numbers, range.last - range.first + 1), changes: numbers });
   return { ...found, skipped: numbers - left };
 }
