@@ -3,6 +3,14 @@ import { createPermutation } from "../../src/worker/allocator/permutation.ts";
 
 // The bijection at length, by property and over large ranges: test/node/permutation.test.ts.
 
+it("a size or an index outside the range is refused", () => {
+  const key = new Uint8Array(32);
+  for (const size of [0, -1, 1.5, Number.NaN, 2 ** 53]) expect(() => createPermutation(key, size)).toThrow(RangeError);
+  for (const index of [-1, 100, 0.5, Number.NaN]) {
+    expect(() => createPermutation(key, 100)(index)).toThrow(RangeError);
+  }
+});
+
 // An object remembers how far along its order it is. Were the order of a key to change with a release, numbers that
 // are out already would come again.
 it.each([

@@ -51,5 +51,6 @@ describe("a platform call that never settles (contract section 11)", () => {
     expect(await isSettled(refused)).toBe(false);
     await timers.pass(1);
     expect(outcome(await refused)).toBe("503 UNAVAILABLE");
+    expect((await refused).headers.get("retry-after")).toBe("2");
   });
 });

@@ -21,7 +21,7 @@ async function proveAt(phone: Phone, seconds: number, body = LOGIN, nonce?: stri
   return proof;
 }
 
-// How fresh a proof is to the second, and everything that can be wrong with one: test/dpop.
+// Everything else that can be wrong with a proof: test/dpop.
 it("a proof is fresh within 60 s of the service's clock, else with the nonce of the response, on both calls, for 300 s (contract section 15)", async () => {
   vi.setSystemTime(1_800_000_000_999);
   const application = await createApplication();

@@ -75,6 +75,9 @@ it("--require-proof refuses an unbound badge, even with a valid proof, until reb
   for (const refused of [phone.logIn(), phone.sign(), phone.sign({ badgeId }), phone.logInUnproved()]) {
     expectInvalidProof(await refused);
   }
+  const stranger = await newPhone(application, "no badge");
+  expect(outcome(await stranger.sign())).toBe("404 UNKNOWN_BADGE");
+  expectInvalidProof(await stranger.signUnproved({ badgeId: "1" }));
   const { id: invitationToken } = await invite(application);
   expectInvalidProof(await phone.logIn("alice", { invitationToken }));
   await rebind(application, badgeId);

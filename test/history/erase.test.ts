@@ -29,7 +29,7 @@ const asServer = (application: TestApplication, method: string, path: string, bo
   call(method, path, { headers: { ...serverHeaders(application), udid: "reception" }, ...(body && { body }) });
 
 const erase = (application: TestApplication, userId = USER): Promise<Answer> =>
-  asServer(application, "PATCH", `/v1/users/${encodeURIComponent(userId)}/erase`, { reason: "asked" });
+  asServer(application, "PATCH", `/v1/users/${encodeURIComponent(userId)}/erase`, { reason: `${NAME} has left` });
 
 /** An application that tells and keeps all it can of one person: badges in several states, invitations, a block, events. */
 async function remember() {

@@ -157,6 +157,12 @@ describe("objects are made where their home's D1 is (contract section 17)", () =
       { id: applicationId, jurisdiction: "eu" },
       { id: "2", jurisdiction: "eu" },
     ]);
+    for (const hint of ["wnam", "enam", "sam", "eeur", "apac", "apac-ne", "apac-se", "oc", "afr", "me"]) {
+      expect(await askedFor(`location=${hint}`)).toContainEqual({ id: "2", locationHint: hint });
+    }
+    for (const name of ["us", "fedramp"]) {
+      expect(await askedFor(`jurisdiction=${name}`)).toContainEqual({ id: "2", jurisdiction: name });
+    }
     for (const nothing of [undefined, ""]) {
       expect(await askedFor(nothing)).toEqual([{ id: applicationId }, { id: "2" }]);
     }

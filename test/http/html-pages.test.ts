@@ -51,7 +51,10 @@ describe("the policy of a page (contract sections 11, 19 and 27)", () => {
     }
     const { status, headers } = await get(`${path}/`, {});
     expect([status, headers.get("location")]).toEqual([308, path]);
-    expect(await get(`${path}/nothing`, {})).toMatchObject({ status: 404, text: '{"error":"NOT_FOUND"}' });
+    // A page's own file would come without its policy.
+    for (const none of [`${path}/nothing`, `${path}.html`, `${path}${path}.html`]) {
+      expect(await get(none, {}), none).toMatchObject({ status: 404, text: '{"error":"NOT_FOUND"}' });
+    }
   });
 });
 

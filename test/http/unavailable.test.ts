@@ -92,7 +92,12 @@ describe("an unexpected error (contract section 6)", () => {
     const reading = OF_APPLICATIONS.filter(({ method, name }) => method === "GET" || name.startsWith("POST /v1/badge"));
     for (const table of ["application", "badge"]) {
       forgetApplications();
-      await withoutTable(table, () => Promise.all(reading.map((route) => send(route, application, token))));
+      await withoutTable(table, () =>
+        Promise.all([
+          ...reading.map((route) => send(route, application, token)),
+          requestBadge(application, "a phone", { userId: "user", invitationToken: token }),
+        ]),
+      );
     }
     // What D1 refuses to write is logged, and written later.
     let invited: Promise<{ id: string }> | undefined;

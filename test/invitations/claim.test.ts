@@ -1,9 +1,14 @@
 import { decodeJwt } from "jose";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
+import { Allocator } from "../../src/worker/allocator/allocator.ts";
+import { ENTRY } from "../allocator/support.ts";
 import { signOn } from "../badges/life-support.ts";
 import { inParallel, requestQuietly } from "../badges/support.ts";
+import { aroundObjectD1 } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
+import { isAbout } from "../support/faults.ts";
 import { requestBadge } from "../support/http.ts";
+import { until } from "../support/until.ts";
 import { claim, invite, listedNumbers, outcome } from "./support/calls.ts";
 import { HOUR, moveClock, useStandingClock } from "./support/clock.ts";
 import { useQuietLog } from "./support/log.ts";
@@ -77,10 +82,22 @@ it("of claims at one moment, each invitation's number goes to one device, the ot
     ...[1, 2].map(() => ["repeating", repeated] as const),
     ...[["twice", next] as const, ["twice", last] as const],
   ];
+  const asked = vi.spyOn(Allocator.prototype, "call");
+  let writes = 0;
+  await aroundObjectD1(application, () => async (statements, send) => {
+    if (isAbout(statements, ENTRY)) writes++;
+    // All claims wait for the first call's write: they are decided together.
+    while (writes === 1 && asked.mock.calls.length <= claims.length) await scheduler.wait(1);
+    return send();
+  });
+  const first = requestQuietly(application, "first", { userId: "first" });
+  await until(() => expect(writes).toBe(1));
   const answers = await inParallel(claims.length, (place) => {
     const [udid = "", invitation] = claims[place] ?? [];
     return requestQuietly(application, udid, { userId: "guest", invitationToken: invitation?.token });
   });
+  expect([(await first).status, writes]).toEqual([201, 2]);
+  asked.mockRestore();
   const outcomes = answers.map(outcome);
   const conflict = "409 CLAIMED_INVITATION";
   expect(outcomes.slice(0, 3).toSorted()).toEqual(["201", conflict, conflict]);

@@ -71,6 +71,8 @@ it("the server gets the token, number and expiresAt of an invitation, and when i
   expect([first.status, first.body]).toEqual([200, { ...body, revokedAt: new Date().toISOString() }]);
   moveClock(2 * HOUR);
   expect(await revoke(application, token)).toMatchObject({ status: 200, body: first.body });
+  const stranger = { applicationid: application.id, udid: "another device" };
+  expect(outcome(await revoke(application, token, stranger))).toBe("404 UNKNOWN_INVITATION");
 });
 
 it("a used-up range has a number again from the moment an invitation expires, before any sweep (contract sections 1 and 5)", async () => {

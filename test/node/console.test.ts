@@ -776,6 +776,33 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
       expect(faults).toEqual([]);
     });
 
+    it("the bars of charts are visible in forced colours", async () => {
+      await page.emulateMedia({ forcedColors: "active" });
+      await view("figures", "Figures");
+      const bar = page.getByRole("table", { name: "Badges by state" }).getByRole("cell").first();
+      const [drawn, behind] = await bar.evaluate((cell) =>
+        [getComputedStyle(cell), getComputedStyle(document.body)].map((style) => style.backgroundColor),
+      );
+      expect(drawn).not.toBe(behind);
+      await page.emulateMedia({ forcedColors: null });
+    });
+
+    it("the console stops loading a long list when the user leaves the view", async () => {
+      let requests = 0;
+      await page.route("**/v1/badges?**", (route) => {
+        requests++;
+        return route.fulfill({ json: { badges: [] }, headers: { "pagination-cursor": "more" } });
+      });
+      await view("badges?q=nobody", "Badges");
+      await until(() => expect(requests).toBeGreaterThan(3));
+      await view("blocked", "Blocked people");
+      await page.getByText("mallory").waitFor();
+      requests = 0;
+      await page.waitForTimeout(300);
+      expect(requests).toBeLessThan(2);
+      await page.unroute("**/v1/badges?**");
+    });
+
     it("the console shows a message while the service does not respond, and then continues", async () => {
       await page.route("**/v1/badges?**", (route) => route.abort());
       await view("today", "Today");

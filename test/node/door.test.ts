@@ -351,7 +351,10 @@ describe.each([
     service.statuses.set(4, REVOKED);
     expect((await decided(4)).outcome).toBe("revoked");
     replace("/status/0", () => new Response(old));
-    expect((await decided(4)).outcome).toBe("revoked");
+    const replayed = await decided(4);
+    expect(replayed.outcome).toBe("revoked");
+    if (decided === decidedByNode)
+      expect(replayed.said).toBe(`${service.listUri} is older than the one before, which stays`);
     service.interfere = () => undefined;
     service.change = 499;
     service.statuses.delete(4);
@@ -423,6 +426,11 @@ describe.each([
     for (const [damage, reason] of [
       [{ deltas: [service.delta(12, 13, {})] }, "lacks changes that are known"],
       [{ deltas: ["x"] }, "door.json is ignored"],
+      // A stranger's key has the same ID.
+      [
+        { deltas: [Object.assign(new DoorService(() => now), { url: service.url }).delta(10, 13, {})] },
+        "door.json is ignored",
+      ],
       [{ statusLists: { [service.listUri]: forged } }, "is refused (bad-signature)"],
     ] as const) {
       const damaged = { ...stored, ...damage };

@@ -12,7 +12,8 @@ it("src uses every edge of the table of imports, so that none is allowed without
   expect(listed.filter((edge) => !used.has(edge))).toEqual([]);
 });
 
-it("the guard of layers finds dynamic imports, and imports of types", () => {
+it("the guard of layers finds dynamic imports, and imports of types, and refuses what the table does not allow", () => {
+  expect(isAllowed({ from: "shared/a.ts", to: "worker/context.ts", isType: false })).toBe(false);
   const text = 'import type { A } from "./b.ts";\nconst c = () => import("../c.ts");\n';
   expect(importsIn("worker/http/a.ts", text)).toEqual([
     { from: "worker/http/a.ts", to: "worker/http/b.ts", isType: true },

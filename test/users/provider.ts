@@ -42,8 +42,8 @@ export class Provider {
   /** URLs that were fetched, in order. */
   readonly fetched: string[] = [];
 
-  constructor(key: ProviderKey) {
-    this.issuer = `https://issuer-${++made}.example.com`;
+  constructor(key: ProviderKey, issuer = `https://issuer-${++made}.example.com`) {
+    this.issuer = issuer;
     this.key = key;
     this.published = [key];
   }

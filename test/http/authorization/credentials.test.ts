@@ -173,6 +173,13 @@ describe("what an administrator changes (contract section 9)", () => {
       forgetApplications();
       expect(await outcomes(added, invitation)).toEqual(DEVICE_ONLY);
       expect(await outcomes(server, invitation)).toEqual(GRANTED);
+      // A rotation after a leak.
+      const next = { ...(await addedTo(application)), udid: CREATOR };
+      await runSql("DELETE FROM application_secret WHERE role = 'current' AND application_id = ?", application.id);
+      await runSql("UPDATE application_secret SET role = 'current' WHERE application_id = ?", application.id);
+      forgetApplications();
+      expect(await outcomes(server, invitation)).toEqual(DEVICE_ONLY);
+      expect(await outcomes(next, invitation)).toEqual(GRANTED);
     },
   );
 
