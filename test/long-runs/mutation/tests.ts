@@ -29,7 +29,7 @@ const TESTS: readonly (readonly [path: RegExp, tests: string])[] = [
   [/worker\/storage\/(application|known|statistics)/, `applications/ ${DOOR} http/overview storage/ ${RESTORED}`],
   [
     /worker\/badges\//,
-    `${BADGES} ${LIFE} ${INVITATIONS} bound/ badges/near- badges/status- invitations/reception http/pages http/guessing http/lists`,
+    `${BADGES} ${LIFE} ${INVITATIONS} bound/ badges/near- badges/status- invitations/reception http/pages http/guessing http/lists allocator/lost-storage`,
   ],
   [/worker\/index/, "homes/consumer homes/register homes/sweep storage/costs webhooks/endpoint"],
   [/worker\/json-object/, "dpop/refusals users/verify-token http/errors"],
