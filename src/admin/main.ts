@@ -1,6 +1,6 @@
 import { createAdminProgram, run } from "./program.ts";
 
-// Nobody reads the progress any more: the command goes on.
+// If nobody reads the progress any more, the command still goes on.
 process.stderr.on("error", () => {});
 
 // Whoever reads the output may stop reading, as `head` does.

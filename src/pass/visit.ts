@@ -41,9 +41,10 @@ export class Visit {
   #device: DeviceClient | null = null;
   #identity: Identity | null = null;
   #timer: ReturnType<typeof setTimeout> | undefined;
-  /** When the next update is due, by the phone's clock, and how long that is after the last one at most, in milliseconds. */
+  /** When the next update is due, by the phone's clock. */
   #dueAt = 0;
-  #longestWait = 0;
+  /** Between the last update and the next one. */
+  #pauseMilliseconds = 0;
   #isUpdating = false;
   /** Whether the visitor tapped the button during an update. */
   #isAsked = false;
@@ -92,7 +93,7 @@ export class Visit {
     clearTimeout(this.#timer);
     if (document.visibilityState !== "visible" || this.#isUpdating || FINAL.includes(this.#shown.state)) return;
     // A clock that was set back must not delay the next update.
-    const wait = Math.min(this.#dueAt - Date.now(), this.#longestWait);
+    const wait = Math.min(this.#dueAt - Date.now(), this.#pauseMilliseconds);
     this.#timer = setTimeout(() => void this.#update(), Math.max(0, wait));
   }
 
@@ -101,8 +102,8 @@ export class Visit {
     this.#isAsked = false;
     const seconds = await this.#step().catch((error: unknown) => this.#fail(error));
     this.#isUpdating = false;
-    this.#longestWait = seconds * 1000;
-    this.#dueAt = this.#isAsked ? 0 : Date.now() + this.#longestWait;
+    this.#pauseMilliseconds = seconds * 1000;
+    this.#dueAt = this.#isAsked ? 0 : Date.now() + this.#pauseMilliseconds;
     this.#schedule();
   }
 

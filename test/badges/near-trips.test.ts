@@ -28,7 +28,7 @@ type CountedCall = [
   act: Act,
 ];
 
-/** With an invitation that the copy has, claimed so often before. */
+/** A claim of an invitation that the copy has. @param claims how often it was claimed before */
 const claimAfter =
   (claims: number): Act =>
   async ({ application, d1, phone }) => {

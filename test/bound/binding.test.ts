@@ -47,7 +47,7 @@ it.each([
   ["for a badge that is to be rebound", {}],
   ["for an unbound badge, with --bind-until", { bindUntil: Date.now() + 3_600_000 }],
 ])(
-  "of phones with one udid that race %s, one key gets it, and whoever has none of it 401 (contract section 15)",
+  "when phones with one udid race %s, one key gets it, and the others get 401 (contract section 15)",
   async (name, settings) => {
     const isNew = name.includes("first");
     const application = await createApplication(settings);

@@ -144,7 +144,7 @@ describe("rate limits (contract sections 7 and 15)", () => {
     expect(outcome(await phone.logInTo(bindings))).toBe(`200 ${badgeId}`);
   });
 
-  it("a recorded proof, repeated elsewhere, does not keep a phone with a wrong clock from its nonce", async () => {
+  it("a recorded proof that is repeated elsewhere does not keep a phone with a wrong clock from its nonce", async () => {
     const { phone } = await boundPhone(await createApplication());
     const bindings = { DEVICE_LIMIT: countedLimit(1), CLIENT_IP_LIMIT: UNLIMITED };
     const old = async (address: string) =>

@@ -134,7 +134,7 @@ describe("the server client and badges (contract sections 4, 12 and 13)", () => 
     expect(await collect(pages.badges()), "from the beginning each time").toEqual(badges);
   });
 
-  it("the server client lists and searches one user's badges, whatever characters the user ID has", async () => {
+  it("the server client lists and finds a user's badges for any characters in the user ID", async () => {
     const strange = "a/b?c=d&e%2F#ü ✓";
     const { client, badges, ids } = await withBadges("a", strange, strange, "z");
     expect(await collect(client.listBadges({ userId: strange, perPage: 1 }).badges())).toEqual(badges.slice(1, 3));

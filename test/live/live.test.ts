@@ -170,7 +170,7 @@ describe("GET /v1/live (contract section 26)", () => {
     await runSql("UPDATE badge SET status_change = 500 WHERE application_id = ?", application.id);
     await setChange(application, 500);
     const textOf = async (have: number) => (await listen(door, `have=${have}`)).text;
-    // An earlier one is read anew.
+    // The object reads D1 again for earlier changes.
     await textOf(0);
     const first = await textOf(1);
     expect(await textOf(1)).toBe(first);

@@ -79,7 +79,7 @@ describe("a command that the service carries out, when D1 goes away meanwhile (c
     expect(await waiting()).toEqual([]);
   });
 
-  it("Ctrl-C withdraws a command also while D1 does not answer, and says that a hanging step may bring it back", async () => {
+  it("Ctrl-C withdraws a command even while D1 does not respond, and says that a hanging step may bring it back", async () => {
     const { applicationId } = await create();
     const hanging = aroundSteps(homes, (step, take) => (step === 1 ? take() : new Promise(() => {}))).homes;
     const asked = submitAndWait(sessionOf(hanging, homes), applicationId, suspend);

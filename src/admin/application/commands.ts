@@ -68,9 +68,9 @@ export const applicationCommands = group("application", {
     switchCommand(
       "disable",
       "refuse an application's requests",
-      "Refuses the calls of an application's phones, servers, people and doors within half a minute, and holds back its webhook events. " +
-        "Its badges and numbers are kept. Its key set and status lists stay, so doors open for signatures that phones have: " +
-        "suspend or revoke badges to prevent that.",
+      "Refuses the calls of an application's phones, servers, people and doors within half a minute, and holds back " +
+        "its webhook events. Its badges and numbers are kept. Doors still get its key set and status lists, so they " +
+        "open for signatures that phones already have. Suspend or revoke badges to prevent that.",
     ),
     switchCommand(
       "enable",

@@ -27,8 +27,8 @@ export const deployCommand = rawCommand("deploy", {
     "Deploys the service, step by step: its database, queues and their lines in wrangler.toml, the tables, the first " +
     "sealing key, and the Worker. It then checks /health at each address. Steps that are done already are skipped, so " +
     "run it again after a failure, and after each change. Before it writes anything, it checks the token's rights, the " +
-    "account's plan, its workers.dev name and the deployed release. npm run deploy is this command for --env production; another name creates " +
-    "another environment like production.",
+    "account's plan, its workers.dev name and the deployed release. npm run deploy is this command for --env " +
+    "production; another name creates another environment like production.",
   options: {
     ...PLACE_OPTIONS,
     address: option(

@@ -29,7 +29,7 @@ export function countDeliveries(orm: Orm, dueBefore: number) {
     .select({
       overdue: sql<number>`${overdue}`,
       held: sql<number>`count(*) FILTER (WHERE ${state} = 'held')`,
-      // Nobody waits for a test that failed.
+      // A failed test needs no further attempt.
       exhausted: sql<number>`count(*) FILTER (WHERE ${state} = 'exhausted' AND ${webhookEvent.event} <> 'webhook:test')`,
     })
     .from(sql`${webhookEvent} INDEXED BY webhook_event_stopped`)

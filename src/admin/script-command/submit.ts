@@ -14,24 +14,24 @@ import {
   scriptResult,
 } from "../../shared/script-commands.ts";
 import { describeError, UserError } from "../command-line/errors.ts";
+import { catchInterrupt, type Interrupt } from "../command-line/interrupt.ts";
 import type { OpenedHomes, Session } from "../command-line/session.ts";
 import type { Database } from "../platform/database.ts";
 import type { Homes } from "../platform/homes.ts";
 import type { Wake } from "../platform/wake.ts";
-import { catchInterrupt, type Interrupt } from "./interrupt.ts";
 import { createProgress } from "./progress.ts";
 
 const POLL_MILLISECONDS = 300;
-/** When a command has waited for long: the platform limits the calls of one of its users to 1,200 in five minutes. */
+/** After a long wait, polling slows down: the platform allows each of its users 1,200 calls in five minutes. */
 const SLOW_POLL_MILLISECONDS = 2000;
 const SLOW_AFTER_MILLISECONDS = 30_000;
-/** How long Ctrl-C waits for a step that is under way. */
+/** How long a running step may take to end after Ctrl-C. */
 const GRACE_MILLISECONDS = 2000;
 /** Repeats cover a lost wake-up and a restore of D1, which deletes the command. The service ignores one that is an hour old. */
 const RENEWAL_MILLISECONDS = 5000;
 
-const HANGING_STEP =
-  "Interrupted, and the command is withdrawn. But D1 has not responded to an earlier step of it, so it may still be carried out.";
+const MAY_COME_BACK =
+  "Interrupted, and the command is withdrawn. But D1 has not responded to an earlier step, so the command may still be carried out.";
 const LEFT_BEHIND = "The command waits for the service, which may still carry it out.";
 
 /** The result of a command that was carried out. */
@@ -123,15 +123,10 @@ async function untilDone(session: Session, row: Row): Promise<string> {
       return null;
     });
     await interrupt.raceWith(done);
-    let hangs = false;
-    const grace = async () => {
-      await wait(GRACE_MILLISECONDS);
-      hangs = true;
-      return null;
-    };
-    let result = await Promise.race(interrupt.isCaught() ? [done, grace()] : [done]);
-    if (hangs) failure = new UserError(HANGING_STEP);
-    result ??= await withdraw(session, row, interrupt.isCaught() ? null : failure);
+    // Undefined: a step hangs.
+    const found = await (interrupt.isCaught() ? Promise.race([done, wait(GRACE_MILLISECONDS, undefined)]) : done);
+    if (found === undefined) failure = new UserError(MAY_COME_BACK);
+    const result = found ?? (await withdraw(session, row, interrupt.isCaught() ? null : failure));
     if (result !== null) return result;
     throw failure;
   } finally {

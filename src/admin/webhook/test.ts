@@ -7,11 +7,11 @@ import { APPLICATION, findApplication } from "../application/record.ts";
 import { seconds } from "../command-line/arguments.ts";
 import { command, option } from "../command-line/command.ts";
 import { describeError, UserError } from "../command-line/errors.ts";
+import { catchInterrupt } from "../command-line/interrupt.ts";
 import { fieldLines, shorten } from "../command-line/output.ts";
 import type { Session } from "../command-line/session.ts";
 import { ADMIN } from "../command-line/shell.ts";
 import { type Database, insertWhere, type Orm } from "../platform/database.ts";
-import { catchInterrupt } from "../script-command/interrupt.ts";
 import { DUE_FIRST, noUrl, RESPONSE_CHARACTERS } from "./event.ts";
 
 const POLL_MILLISECONDS = 300;
@@ -70,7 +70,10 @@ export async function testEndpoint(
   } catch (error) {
     sending.catch(() => {});
     // Ctrl-C in a terminal also ends the local database's process.
-    await withdrawAnew(reopen, applicationId, id).catch((cause: unknown) => {
+    const withdrawal = reopen().then((reopened) =>
+      withdraw(reopened.homes.databaseFor(applicationId), applicationId, id).finally(reopened.close),
+    );
+    await withdrawal.catch((cause: unknown) => {
       throw new UserError(`${describeError(error)} ${LEFT_BEHIND}`, { cause });
     });
     throw error;
@@ -108,11 +111,6 @@ async function withdraw(database: Database, applicationId: ApplicationId, id: st
   const isUnleased = sql`${webhookEvent.leaseUntil} <= unixepoch('subsec') * 1000`;
   const isUnsent = and(isEvent(applicationId, id), eq(webhookEvent.state, "pending"), isUnleased);
   await database.run((orm) => orm.delete(webhookEvent).where(isUnsent));
-}
-
-async function withdrawAnew(reopen: Session["reopen"], applicationId: ApplicationId, id: string): Promise<void> {
-  const { homes, close } = await reopen();
-  await withdraw(homes.databaseFor(applicationId), applicationId, id).finally(close);
 }
 
 /** The event's row once it was sent. Null when there is none: the URL was removed meanwhile. @throws UserError */

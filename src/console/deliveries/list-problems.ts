@@ -14,11 +14,9 @@ export async function* listProblems(
   for (const state of STATES) {
     const pages = server.listEvents({ state, perPage: state === "pending" ? PENDING_PER_PAGE : perPage, signal });
     for await (const { events, nextCursor } of pages) {
-      const isLast = state === "pending" && nextCursor === null;
-      yield {
-        events: events.filter(({ lastOutcome }) => isProblem(state, lastOutcome)),
-        nextCursor: isLast ? null : state,
-      };
+      const problems = events.filter(({ lastOutcome }) => isProblem(state, lastOutcome));
+      // Only the last page of the last state ends the list.
+      yield { events: problems, nextCursor: state === "pending" ? nextCursor : state };
     }
   }
 }

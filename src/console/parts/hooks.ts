@@ -132,10 +132,10 @@ export function useList<Item>(open: OpenList<Item>, key: string): PagedList<Item
           if (done !== true) list.items = [...list.items, ...value.items];
           isComplete = done === true || value.isLast;
           if (current.current !== list) return;
-          const shown = { items: list.items, isComplete, isLoading: !isComplete, problem: null, key };
-          if (isComplete || list.items.length >= list.wanted) setState({ ...shown, isLoading: false });
-          // What is reloaded stays until there is as much again.
-          else setState((before) => (before.items.length < list.items.length ? shown : before));
+          const isLoading = !isComplete && list.items.length < list.wanted;
+          const shown = { items: list.items, isComplete, isLoading, problem: null, key };
+          // A reload keeps the rows that are shown until it has read more.
+          setState((before) => (isLoading && before.items.length >= list.items.length ? before : shown));
         }
       } catch (error) {
         if (error instanceof SessionEnded || current.current !== list) return;

@@ -126,7 +126,7 @@ export const MEANINGS: Record<ErrorCode, Meaning> = {
   },
   CHANGED_BADGE: {
     meaning:
-      "The badge has changed since the state that `If-Match` names. This call did nothing; if it is a repeated one, the change may be its own.",
+      "The badge has changed since the state that `If-Match` names. This call changed nothing. If you have repeated it, the change may be your own.",
     remedy: "Read the badge again, then decide whether the change is still wanted.",
   },
   EXPIRED_CURSOR: {

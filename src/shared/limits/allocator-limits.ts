@@ -50,10 +50,10 @@ export const MAX_STORED_BYTES = 8_000_000_000;
 export const PRUNE_ENTRIES = 1000;
 /** Rows of one page of the copy from D1, of a republication and of a verification. */
 export const COPY_PAGE_ROWS = 2000;
-/** Maximum of fresh numbers that one command skips. */
-export const MAX_SKIPPED_NUMBERS = 1_000_000_000;
 export const REPUBLISH_PAGE_ROWS = 200;
 export const VERIFY_PAGE_ROWS = 1000;
+/** Maximum of fresh numbers that one command skips. */
+export const MAX_SKIPPED_NUMBERS = 1_000_000_000;
 /** Rows that one local statement inserts: bound as JSON each has up to 6 KB, and a value at most 2 MB (Durable Objects: Limits). */
 export const INSERTED_ROWS = 200;
 /** Differences that `reconcile --verify` lists; it counts all. */

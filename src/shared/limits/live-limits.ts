@@ -6,7 +6,7 @@ export const LIVE_HOLD_MILLISECONDS = 50_000;
 export const MAX_LIVE_CALLS = 5000;
 /** Maximum of changes in one delta; a door that lacks more fetches the lists. */
 export const MAX_DELTA_CHANGES = 2000;
-/** Signed deltas that an application's object keeps: the callers choose what they lack, and a delta may have 32 KB. */
+/** Maximum of signed deltas that an application's object keeps. A delta may have 32 KB, and each caller chooses where its own begins. */
 export const MAX_SIGNED_DELTAS = 100;
 /** Changes within this time after a wake-up are sent together. */
 export const LIVE_COALESCE_MILLISECONDS = 250;

@@ -25,7 +25,7 @@ export const MAX_APPLICATION_ENQUEUED = 2000;
 export const MAX_SWEEP_ENQUEUED = 5000;
 /** Age at which an untried event gets a due time. */
 export const UNTRIED_MILLISECONDS = 20_000;
-/** Age from which a first attempt takes a lease: an earlier one has ended before its event gets a due time. */
+/** Age from which a first attempt takes a lease. One that begins earlier has ended before its event gets a due time. */
 export const LEASE_AGE_MILLISECONDS = 3000;
 /**
  * How late an event without a due time may reach D1. The allocator gives due times to events that are half as old, and to those of

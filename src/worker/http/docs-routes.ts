@@ -27,11 +27,11 @@ export const docsRoutes = new Hono<HttpEnv>()
   .get("/docs", async (c) => {
     const { DEMO_APPLICATION_ID: demo } = c.env;
     const isDemo = demo !== undefined && c.get("context").isLocal;
-    const changes = { applicationId: isDemo ? demo : null, hasConsole: hasConsole(c.env) };
-    const isRewritten = isDemo || !changes.hasConsole;
+    const deployment = { applicationId: isDemo ? demo : null, hasConsole: hasConsole(c.env) };
+    const isRewritten = isDemo || !deployment.hasConsole;
     const page = await assetResponse(c, isDemo ? "no-store" : `public, max-age=${PUBLIC_CACHE_SECONDS}`, isRewritten);
     page.headers.set("Content-Security-Policy", CONTENT_SECURITY_POLICY);
-    return isRewritten ? forDeployment(page, changes) : page;
+    return isRewritten ? forDeployment(page, deployment) : page;
   })
   .get("/docs/", (c) => rawResponse(c, null, 308, [["Location", "/docs"]]))
   // Files keep their names when they change, so browsers revalidate their copies (ETag).

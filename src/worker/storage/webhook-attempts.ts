@@ -25,7 +25,7 @@ const made = (member: string): SQL => sql`made.value ->> ${sql.raw(`'${member}'`
 
 /**
  * A success counts from any sender, so that no attempt follows it. A failure counts only if the event was not leased,
- * tried or replayed since; the due time 0 that a tick gives to an untried event changes nothing. The response is dropped if
+ * tried or replayed since. The due time 0 that a tick gives to an untried event does not count as a change. The response is dropped if
  * the user was erased meanwhile, because it may repeat the payload.
  */
 const RECORD_ATTEMPTS = statement((p: Placeholders<{ attempts: readonly object[] }>) => {

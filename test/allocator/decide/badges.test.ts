@@ -20,7 +20,7 @@ import {
 } from "./support.ts";
 
 describe("a new badge (contract sections 1, 2, 8 and 13)", () => {
-  it("a blocked user is told so also when the hour's new badges are used up, and uses nothing up (contract section 7)", () =>
+  it("a blocked user gets BLOCKED_USER even if this hour's new badges are used up, and no number is taken (contract section 7)", () =>
     inAllocator((open) => {
       const scene = open({ hour: NOW / HOUR, hourUsed: 1 });
       scene.loadBlock("alice");
@@ -39,7 +39,7 @@ describe("a new badge (contract sections 1, 2, 8 and 13)", () => {
       expect(ask("two")).toEqual(refused("RATE_LIMITED"));
     }));
 
-  it("the badges of one entry count for their day, also when the day begins with it (contract section 19)", () =>
+  it("all badges of a day's first entry count for that day (contract section 19)", () =>
     inAllocator((open) => {
       const yesterday = { day: Math.floor(NOW / (24 * HOUR)) - 1, count: 2 };
       const scene = open({ statistics: { ...INITIAL_HEAD.statistics, newBadges: yesterday } });
@@ -72,7 +72,7 @@ describe("a login (contract sections 1, 2 and 12)", () => {
       expect(scene.counters.lastChange).toBe(40);
     }));
 
-  it("a login of a blocked user with a badge that is revoked is told of the badge, and changes nothing", () =>
+  it("a blocked user who logs in with a revoked badge gets REVOKED_BADGE, and nothing changes", () =>
     inAllocator((open) => {
       const scene = open();
       scene.loadBadge({ state: "revoked", endedAt: NOW });

@@ -121,7 +121,7 @@ describe("the platform's limits (contract section 7)", () => {
     expect(new Set(found.map(([, namespace]) => namespace)).size).toBe(2);
   });
 
-  it("a phone's own earlier token is no guess, whatever its neighbours do (contract section 7)", async () => {
+  it("a phone's own earlier token does not count as a guess, even at an address over its limit (contract section 7)", async () => {
     const of = await createApplication();
     const phone = await newPhone(of);
     const [first, second] = [await invite(of), await invite(of)];

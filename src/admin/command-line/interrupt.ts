@@ -4,7 +4,7 @@ export type Interrupt = ReturnType<typeof catchInterrupt>;
  * Catches Ctrl-C until `release`, instead of other listeners: the library that runs local databases would end this process
  * before the command is withdrawn. A second Ctrl-C ends the process.
  *
- * @param leftBehind what the second one says
+ * @param leftBehind what a second Ctrl-C prints
  */
 export function catchInterrupt(leftBehind: string) {
   const others = process.listeners("SIGINT");

@@ -1,22 +1,18 @@
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it, onTestFinished } from "vitest";
 import { untilHealthy } from "../../src/admin/deploy/address.ts";
 import { reasonToRefuse } from "../../src/admin/deploy/deployed-release.ts";
-import { withEnvironment } from "../../src/admin/deploy/environment-tables.ts";
 import { openAccount } from "../../src/admin/platform/cloudflare.ts";
 import { checkoutCommit, containsCommit } from "../../src/admin/platform/git.ts";
-import { WRANGLER_CONFIG } from "../../src/admin/platform/paths.ts";
 import { knownErrorIn } from "../../src/admin/platform/rights.ts";
-import { readTarget } from "../../src/admin/platform/target.ts";
-import { loadWrangler, warningsIn } from "../../src/admin/platform/wrangler.ts";
-import { editWranglerToml } from "../../src/admin/platform/wrangler-toml.ts";
+import { warningsIn } from "../../src/admin/platform/wrangler.ts";
 import { listen } from "./support/listen.ts";
 
-const folder = mkdtempSync(join(tmpdir(), "badge-deploy-parts-"));
+const folder = mkdtempSync(join(tmpdir(), "badge-deploy-checks-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 it("no account is chosen where wrangler would choose another one (contract section 25)", async () => {
@@ -107,59 +103,4 @@ describe("a checkout under git (contract section 25)", () => {
       expect(reasonToRefuse(deployed, own, containment)).toBe(reason);
     },
   );
-});
-
-/** The new environment as wrangler reads it. @param text wrangler.toml before */
-function copied(text: string) {
-  const path = join(folder, "wrangler.toml");
-  writeFileSync(path, withEnvironment(text, "staging"));
-  return readTarget(loadWrangler(), "staging", path);
-}
-
-const original = readFileSync(WRANGLER_CONFIG, "utf8");
-const TABLE = "[env.production]\n";
-const DOMAIN = '{ pattern = "badges.example.com", custom_domain = true }';
-
-describe("deploy --env of a new environment copies production's tables without its addresses (contract section 25)", () => {
-  it.each([
-    ["on one line", `${TABLE}routes = [${DOMAIN}] # ours\n`],
-    ["on several lines", `${TABLE}routes = [ # ours\n  ${DOMAIN},\n]\n`],
-    [
-      "whose brackets are beside them",
-      `${TABLE}routes = [${DOMAIN},\n  { pattern = "[b.example.com/*", zone_name = "example.com" } ]\n`,
-    ],
-    ["as tables", `[[env.production.routes]]\npattern = "badges.example.com"\ncustom_domain = true\n\n${TABLE}`],
-  ])("routes %s", (_, tables) => {
-    const copy = copied(original.replace(TABLE, tables));
-    expect(copy).toEqual(copied(original));
-    expect(copy.customDomains).toEqual([]);
-  });
-
-  it("the copy has names and counters of its own, and an address also where production has only its domain", () => {
-    const text = original.replace("\nworkers_dev = true\n", "\nworkers_dev = false\n");
-    expect(copied(text)).toMatchObject({ worker: "badge-distribution-staging", isOnWorkersDev: true });
-    const tables = withEnvironment(original, "staging").slice(original.length);
-    expect(tables).toContain('ENVIRONMENT = "staging"');
-    expect(tables).toContain('namespace_id = "8721"');
-    expect(tables).toContain('queue = "badge-webhooks-dead-staging"');
-    expect(tables).not.toMatch(/^[^#]*production/m);
-  });
-
-  // The last ones: its database would be that of a home of production's, and its queue one of dead letters.
-  it.each(["No name", "production-2", "staging-12", "deadline", "a-dead"])(
-    "an environment cannot be named %s",
-    (name) => {
-      expect(() => withEnvironment(original, name)).toThrow(
-        `"${name}" cannot be the name of an environment: use up to 20`,
-      );
-    },
-  );
-});
-
-it("a change that wrangler could not read leaves wrangler.toml as it was, and the message is one line that says why", () => {
-  const change = () => editWranglerToml(loadWrangler(), "production", (text) => `${text}vars = { A = "1"\n`);
-  expect(change).toThrow(
-    /^wrangler\.toml stays as it was, because .*\(Invalid TOML document: .*\)\. Write .* run the command again\.$/,
-  );
-  expect(readFileSync(WRANGLER_CONFIG, "utf8")).toBe(original);
 });
