@@ -73,6 +73,8 @@ describe("a claim by a user device that has a badge (contract sections 2, 12 and
     }));
 
   const BOUND = { keyThumbprint: "a" };
+  const REVOKED = { state: "revoked", endedAt: NOW - HOUR } as const;
+  const BY_RECEPTION = { byReception: true };
   const TO_BE_REBOUND = { ...BOUND, rebindUntil: NOW + 1 };
 
   it.each([
@@ -80,6 +82,10 @@ describe("a claim by a user device that has a badge (contract sections 2, 12 and
     ["another key", BOUND, "b", {}, "INVALID_PROOF"],
     ["another key, a user's name but no secret", BOUND, "b", { withSecret: false, userId: "alice" }, "INVALID_PROOF"],
     ["any key when it is to be rebound", TO_BE_REBOUND, "b", { withSecret: false }, "created"],
+    ["another key, and an invitation that names the user", BOUND, "b", { userId: "alice" }, "created"],
+    ["another key, and reception's invitation", BOUND, "b", { ...BY_RECEPTION, userId: "alice" }, "INVALID_PROOF"],
+    ["reception's invitation when it is revoked", REVOKED, null, BY_RECEPTION, "REVOKED_BADGE"],
+    ["reception's invitation, which replaces an unbound badge", {}, null, BY_RECEPTION, "created"],
     ["no key when it is suspended", { state: "suspended" }, null, {}, "SUSPENDED_BADGE"],
   ] as const)(
     "a claim replaces the badge, or is refused and consumes nothing: with %s",

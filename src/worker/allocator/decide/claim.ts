@@ -11,7 +11,7 @@ import { issueNumber } from "./issue-number.ts";
 import { mayBind, mayUse } from "./key-binding.ts";
 import { logIn } from "./log-in.ts";
 
-/** Prefix of visitors' user IDs; reception's invitations vouch only for these (contract section 22). */
+/** Prefix of visitors' user IDs (contract section 22). */
 const VISITOR_PREFIX = "visitor-";
 
 /** Decides a login that presents an invitation token (contract sections 2, 5, 12, 15, 22 and 24). */
@@ -46,7 +46,10 @@ export function decideClaim(
   }
 }
 
-/** Whether the server that made the invitation vouches for the user. Reception vouches for visitors only (contract section 22). */
+/**
+ * Whether the server that made the invitation vouches for the user, who then needs no user token, no key of a bound badge,
+ * and gets a badge in place of a revoked one. Reception vouches for visitors only (contract sections 12, 15 and 22).
+ */
 const vouchesFor = (invitation: InvitationRow | undefined, userId: string): boolean =>
   invitation?.withSecret === true && (!invitation.byReception || userId.startsWith(VISITOR_PREFIX));
 
@@ -82,21 +85,22 @@ function claim(
 function refusalOf(
   { tables, now }: Transaction,
   { userId, userDigest, keyThumbprint, rules }: BadgeCommand,
-  { withSecret, userId: namedUser }: InvitationRow,
+  invitation: InvitationRow,
   own: IssuedBadge | undefined,
 ): ErrorCode | null {
+  const { userId: namedUser } = invitation;
   // Nobody may claim it under an alias, which `GET /v1/invitation` shows to every holder of the token.
   if (namedUser !== null && (namedUser !== userId || isAlias(namedUser))) return "WRONG_USER";
   if (tables.isBlocked(userId, userDigest)) return "BLOCKED_USER";
   if (own) {
     const hasKey = mayUse(own, keyThumbprint, rules) || mayBind(own, keyThumbprint, rules, now);
-    // The application's server vouches for the user; but a bound badge is never replaced by an unbound one.
-    const isVouchedFor = withSecret && (own.keyThumbprint === null || (namedUser !== null && keyThumbprint !== null));
-    if (!hasKey && !isVouchedFor) return "INVALID_PROOF";
+    const isVouchedFor = vouchesFor(invitation, userId);
+    // A bound badge is never replaced by an unbound one.
+    const needsKey = !isVouchedFor || (own.keyThumbprint !== null && (namedUser === null || keyThumbprint === null));
+    if (needsKey && !hasKey) return "INVALID_PROOF";
     const state = stateAt(own, now);
     if (state === "suspended") return "SUSPENDED_BADGE";
-    // Only an invitation created with the application's secret gives a new badge in place of a revoked one.
-    if (state === "revoked" && !withSecret) return "REVOKED_BADGE";
+    if (state === "revoked" && !isVouchedFor) return "REVOKED_BADGE";
   }
   const endsOwnBadge = own !== undefined && own.endedAt === null;
   return !endsOwnBadge && tables.hasAllBadges(userId) ? "TOO_MANY_BADGES" : null;
