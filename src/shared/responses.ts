@@ -106,7 +106,7 @@ export const badgePage = z.object({
 export const invitationFields = {
   id: described(
     z.string(),
-    "The invitation token: the first device that presents it gets the badge. The service keeps only its digest.",
+    "The invitation token: the first device that presents it gets the badge. Until then the service keeps only its digest.",
     EXAMPLE_TOKEN,
   ),
   badgeId: badgeNumber,

@@ -232,7 +232,7 @@ export const blockUser = (): Operation =>
   blocking(
     "blockUser",
     "Block a user",
-    "Refuses the user new badges and revokes every badge that is active, suspended or expired; also a user whom nobody has seen yet. `revoked` has the badges of this call.",
+    "Refuses the user new badges and revokes every badge that is active, suspended or expired; also a user whom nobody has seen yet. `revoked` has the badges of this call, 10,000 at most: a repeated call revokes the rest.",
     { userId: "alice", blocked: true, revoked: [EXAMPLE_BADGE] },
   );
 

@@ -85,7 +85,7 @@ export const createInvitation = (now: number): Operation => ({
   summary: "Reserve a badge number for somebody",
   description: `The application's server calls this before a visit. It registers \`badgeId\` with the access control of the building, and passes \`id\` to its application on the visitor's device, which presents it as \`invitationToken\` to \`POST /v1/badge\`.
 
-**The invitation token is the \`id\`**: a secret with at least 128 random bits, of which the service keeps only a digest. The first device that presents it gets the badge.
+**The invitation token is the \`id\`**: a secret with at least 128 random bits, of which the service keeps only a digest until it is claimed; then the event names it as \`invitationId\`. The first device that presents it gets the badge.
 
 The number stays reserved until somebody claims it. When the invitation is revoked or expires first, the number is free again, after the application's reuse delay if it has one; expiry needs no call. A reservation is not a badge: no \`badge:created\`, and not in the lists.
 
@@ -282,7 +282,7 @@ A repeated call by the token gets the same response.`,
   responses: {
     "200": {
       description:
-        "The invitation's name and user ID are deleted. A claimed one still shows its badge's user: erase that user, too.",
+        "The invitation's name and user ID are deleted. A claimed one still shows its badge's user, and the history still names both: erase that user, too.",
       headers: commonHeaders(SERVER_ROUTE),
       content: json(schemaRef("ErasedInvitation"), { "An erased invitation": { badgeId: EXAMPLE_BADGE } }),
     },

@@ -66,7 +66,7 @@ export async function requireProvingDevice(
   const credentials = readCredentials(c);
   const application = await callers.requireApplication(c.get("context"), credentials, missing);
   c.set("application", application.id);
-  const isServer = await hasServerSecret(application, credentials);
+  const isServer = await hasServerSecret(c, application);
   if (!isServer) rememberAddress(c, application, credentials.clientAddress);
   const caller = await identifyDevice(c, application);
   const text = header(c, "dpop");
@@ -216,6 +216,8 @@ async function identifyDevice(c: HonoContext<HttpEnv>, application: Application)
   return { application, udid, device: await hashUdid(c.get("context").unsealedKeys, application, udid) };
 }
 
-async function hasServerSecret(application: Application, { secret }: callers.Credentials): Promise<boolean> {
+/** Whether the call has the application's secret. */
+export async function hasServerSecret(c: HonoContext<HttpEnv>, application: Application): Promise<boolean> {
+  const { secret } = readCredentials(c);
   return secret !== null && (await callers.isServerSecret(application, secret));
 }

@@ -5,7 +5,7 @@ import { issueBadge } from "../badges/issue.ts";
 import { signBadge } from "../badges/sign.ts";
 import { ACCEPTED, refusalOfUser } from "../users/user-check.ts";
 import { auditContext } from "./audit-and-etag.ts";
-import { type ProvingDevice, requireProvingDevice } from "./authentication.ts";
+import { hasServerSecret, type ProvingDevice, requireProvingDevice } from "./authentication.ts";
 import { type FieldErrors, parseBody, readBody, requireFields } from "./body.ts";
 import { limitBody } from "./body-limit.ts";
 import { readBookmark, withBookmark } from "./bookmark.ts";
@@ -99,8 +99,9 @@ function serveDevice(
 ): (c: HonoContext<HttpEnv>) => Promise<Response> {
   return async (c) => {
     const caller = await requireProvingDevice(c, missing);
-    return withRecentSettings(c.get("context"), caller.application, (application) =>
-      serve(c, { ...caller, application }),
-    );
+    return withRecentSettings(c.get("context"), caller.application, async (application) => {
+      const isServer = application === caller.application ? caller.isServer : await hasServerSecret(c, application);
+      return serve(c, { ...caller, application, isServer });
+    });
   };
 }

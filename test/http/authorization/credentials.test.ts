@@ -108,6 +108,17 @@ describe("what an administrator changes (contract section 9)", () => {
     expect(await outcomes(byDevice, invitation)).toEqual(ofDevice);
   });
 
+  it("a secret that was just added counts for a login beyond the hour's limit, too (contract section 7)", async () => {
+    const application = await createApplication({ newBadgesPerHour: 1 });
+    const logIn = async (userId: string, secret = {}) =>
+      outcome(await call("POST", "/v1/badge", { headers: { ...secret, udid: userId }, body: { userId } }));
+    const device = { applicationid: application.id };
+    expect([await logIn("ada", device), await logIn("bob", device)]).toEqual(["201", "429 RATE_LIMITED"]);
+    const added = await addedTo(application);
+    passOneSecond();
+    expect([await logIn("bob", added), await logIn("carl", device)]).toEqual(["201", "429 RATE_LIMITED"]);
+  });
+
   it("no newer secret or setting lifts a refusal if the application was disabled, or a secret required, since", async () => {
     const known = await createApplication();
     expect(await listsFor(serverHeaders(known))).toBe("200");
