@@ -1,18 +1,19 @@
 import type { AuditContext } from "../../shared/actor.ts";
 import type { ErrorCode } from "../../shared/error-table.ts";
 import { expectKind } from "../../shared/expect-kind.ts";
-import { type DeviceId, invitationDigestOf, newInvitationToken } from "../../shared/identifiers.ts";
-import { MAX_BADGE_DAYS, MAX_INVITATION_DAYS } from "../../shared/limits/request-limits.ts";
-import { DAY_MILLISECONDS } from "../../shared/time.ts";
+import {
+  type DeviceId,
+  type InvitationDigest,
+  invitationDigestOf,
+  newInvitationToken,
+} from "../../shared/identifiers.ts";
 import type { NewInvitation } from "../allocator/commands.ts";
-import { isSame } from "../allocator/decide/invitation.ts";
 import { ApiError } from "../api-error.ts";
 import type { Application } from "../applications/application-cache.ts";
 import { deriveInvitationToken, type Inviter } from "../applications/derived-ids.ts";
 import { withRecentSettings } from "../applications/recent-settings.ts";
 import { executeWithSettings } from "../badges/execute-with-settings.ts";
 import type { Context } from "../context.ts";
-import { findInvitations } from "../storage/invitations.ts";
 
 /** A requested invitation; times are exactly as sent, or null. */
 export interface InvitationRequest {
@@ -53,44 +54,46 @@ export async function createInvitations(
 ): Promise<CreatedInvitation[]> {
   const named = await Promise.all(
     requests.map(async (request, index) => {
+      if ("code" in request) return request;
       const token = await tokenOf(context, application, caller, index);
-      return { request, token, digest: await invitationDigestOf(token) };
+      return { token, invitation: invitationOf(request, caller, await invitationDigestOf(token), context.now()) };
     }),
   );
-  const digests = named.map(({ digest }) => digest);
-  const isRepeatable = caller.idempotencyKey !== null;
-  const known = new Map(
-    (isRepeatable ? await findInvitations(context.db, application.id, digests) : []).map((row) => [row.digest, row]),
-  );
-  const createdAt = context.now();
-  const planOf = ({
-    request,
-    digest,
-  }: (typeof named)[number]): NewInvitation | { number: number } | { code: ErrorCode } => {
-    if ("code" in request) return request;
-    const wanted = { ...request, digest, creatorDevice: caller.device };
-    const found = known.get(digest);
-    if (found) return isSame(found, wanted) ? { number: found.number } : { code: "INVALID_IDEMPOTENCYKEY" };
-    const times = checkTimes(request, createdAt);
-    if ("code" in times) return times;
-    return {
-      ...wanted,
-      ...times,
-      withSecret: caller.inviter.kind !== "device",
-      byReception: isByReception(caller.inviter),
-      isRepeatable,
-      createdAt,
-    };
-  };
-  const planned = named.map((each) => ({ token: each.token, plan: planOf(each) }));
-  const invitations = planned.map(({ plan }) => plan).filter((plan) => "digest" in plan);
+  const invitations = named.flatMap((each) => ("code" in each ? [] : each.invitation));
   const reserved = await reserve(context, application, invitations, audit);
-  return planned.map(({ token, plan }) => {
-    const result = "digest" in plan ? reserved.shift() : plan;
+  return named.map((each) => {
+    if ("code" in each) return each;
+    const result = reserved.shift();
     if (!result) throw new Error("the allocator decided fewer invitations");
-    return "code" in result ? result : { id: token, number: result.number };
+    return "code" in result ? result : { id: each.token, number: result.number };
   });
 }
+
+/** It ends with its badge if the badge's end is earlier. The allocator compares the times with the clock. */
+function invitationOf(
+  request: InvitationRequest,
+  { device, inviter, idempotencyKey }: InvitingCaller,
+  digest: InvitationDigest,
+  createdAt: number,
+): NewInvitation {
+  const end = Date.parse(request.expiresAt);
+  const badgeExpiresAtTime = timeOf(request.badgeExpiresAt);
+  return {
+    ...request,
+    digest,
+    creatorDevice: device,
+    createdAt,
+    isRepeatable: idempotencyKey !== null,
+    expiresAtTime: Math.min(end, badgeExpiresAtTime ?? end),
+    badgeExpiresAtTime,
+    badgeStartsAtTime: timeOf(request.badgeStartsAt),
+    withSecret: inviter.kind !== "device",
+    byReception: isByReception(inviter),
+  };
+}
+
+/** In milliseconds. */
+const timeOf = (text: string | null): number | null => (text === null ? null : Date.parse(text));
 
 const isByReception = (inviter: Inviter): boolean => inviter.kind === "person" && inviter.role === "reception";
 
@@ -108,30 +111,6 @@ function tokenOf(
     inviter,
     index === 0 ? idempotencyKey : `${idempotencyKey}\n${index}`,
   );
-}
-
-/** The invitation ends with its badge if the badge's end is earlier. Times are milliseconds. */
-function checkTimes(
-  { expiresAt, badgeExpiresAt, badgeStartsAt }: InvitationRequest,
-  now: number,
-):
-  | { expiresAtTime: number; badgeExpiresAtTime: number | null; badgeStartsAtTime: number | null }
-  | { code: ErrorCode } {
-  const end = timeAhead(expiresAt, MAX_INVITATION_DAYS, now);
-  if (end === null) return { code: "INVALID_EXPIRESAT" };
-  const badgeEnd = badgeExpiresAt === null ? null : timeAhead(badgeExpiresAt, MAX_BADGE_DAYS, now);
-  if (badgeExpiresAt !== null && badgeEnd === null) return { code: "INVALID_BADGEEXPIRESAT" };
-  const badgeStartsAtTime = badgeStartsAt === null ? null : Date.parse(badgeStartsAt);
-  if (badgeStartsAtTime !== null && badgeStartsAtTime >= (badgeEnd ?? Number.POSITIVE_INFINITY)) {
-    return { code: "INVALID_STARTSAT" };
-  }
-  return { expiresAtTime: Math.min(end, badgeEnd ?? end), badgeExpiresAtTime: badgeEnd, badgeStartsAtTime };
-}
-
-/** @returns milliseconds; null if the time is past or too far ahead */
-function timeAhead(text: string, maxDays: number, now: number): number | null {
-  const time = Date.parse(text);
-  return time > now && time <= now + maxDays * DAY_MILLISECONDS ? time : null;
 }
 
 /** @returns the reserved numbers, or the error code */

@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { invitationDigest } from "../../../src/shared/identifiers.ts";
 import { DUE_CHUNK_ROWS, PURGE_INVITATIONS } from "../../../src/shared/limits/allocator-limits.ts";
-import type { NewInvitation, Revoker, Rules } from "../../../src/worker/allocator/commands.ts";
+import { isoTime } from "../../../src/shared/time.ts";
+import type { NewInvitation, Result, Revoker, Rules } from "../../../src/worker/allocator/commands.ts";
 import {
   decideInvitationErasure,
   decideInvite,
@@ -14,6 +15,7 @@ import {
   DIGEST,
   device,
   eventsOf,
+  HOUR,
   inAllocator,
   NEW_INVITATION,
   NOW,
@@ -32,6 +34,10 @@ const invite = (scene: Scene, ...more: Partial<NewInvitation>[]) =>
 
 const digest = (name: string) => invitationDigest.parse(name);
 
+const resultsOf = (result: Result) => (result.kind === "invitations" ? result.results : result);
+
+const DAY = 24 * HOUR;
+
 const FULL = { rangeSegments: [{ first: 1000, size: 100, used: 100 }] };
 
 describe("inviting (contract sections 5, 12 and 24)", () => {
@@ -47,6 +53,26 @@ describe("inviting (contract sections 5, 12 and 24)", () => {
       const scene = open();
       scene.loadInvitation();
       expect(invite(scene, more)).toEqual({ kind: "invitations", results: [{ code: "INVALID_IDEMPOTENCYKEY" }] });
+    }),
+  );
+
+  const [now, soon] = [{ badgeExpiresAtTime: NOW }, { badgeExpiresAtTime: NOW + 1 }];
+
+  it.each([
+    ["the end of an invitation now", { expiresAt: isoTime(NOW) }, "INVALID_EXPIRESAT"],
+    ["the end of an invitation after 365 days", { expiresAt: isoTime(NOW + 365 * DAY) }, null],
+    ["the end of an invitation later", { expiresAt: isoTime(NOW + 365 * DAY + 1) }, "INVALID_EXPIRESAT"],
+    ["the end of its badge now", now, "INVALID_BADGEEXPIRESAT"],
+    ["the end of its badge after 3,650 days", { badgeExpiresAtTime: NOW + 3650 * DAY }, null],
+    ["the end of its badge later", { badgeExpiresAtTime: NOW + 3650 * DAY + 1 }, "INVALID_BADGEEXPIRESAT"],
+    ["the start of its badge at its end", { ...soon, badgeStartsAtTime: NOW + 1 }, "INVALID_STARTSAT"],
+    ["the start of its badge before its end, in the past", { ...soon, badgeStartsAtTime: NOW }, null],
+  ])("%s is compared with the clock, but not when the same Idempotency-Key was used before", (_, times, code) =>
+    inAllocator((open) => {
+      const scene = open();
+      expect(resultsOf(invite(scene, times))).toEqual([code === null ? { number: 1010 } : { code }]);
+      scene.loadInvitation({ ...times, digest: digest("kept"), state: "expired" });
+      expect(resultsOf(invite(scene, { ...times, digest: digest("kept") }))).toEqual([{ number: 1050 }]);
     }),
   );
 

@@ -1,6 +1,8 @@
 import { type AuditContext, BY_CLOCK } from "../../../shared/actor.ts";
 import type { ErrorCode } from "../../../shared/error-table.ts";
 import type { InvitationDigest } from "../../../shared/identifiers.ts";
+import { MAX_BADGE_DAYS, MAX_INVITATION_DAYS } from "../../../shared/limits/request-limits.ts";
+import { DAY_MILLISECONDS } from "../../../shared/time.ts";
 import type { BadgeRow, InvitationRow } from "../../storage/rows.ts";
 import {
   type EraseInvitationCommand,
@@ -36,10 +38,8 @@ function invite(
   const { tables, now } = transaction;
   const known = tables.invitation(invitation.digest);
   if (known) return isSame(known, invitation) ? { number: known.number } : { code: "INVALID_IDEMPOTENCYKEY" };
-  if (invitation.expiresAtTime <= now) {
-    const isBadges = Date.parse(invitation.expiresAt) > now;
-    return { code: isBadges ? "INVALID_BADGEEXPIRESAT" : "INVALID_EXPIRESAT" };
-  }
+  const fault = faultOfTimes(invitation, now);
+  if (fault !== null) return { code: fault };
   const number = invitation.withSecret
     ? (takeNumber(transaction, rules) ?? "NUMBERS_EXHAUSTED")
     : takeLimitedNumber(transaction, rules);
@@ -55,6 +55,17 @@ function invite(
   });
   transaction.addHistory("invitation:created", audit, { badge: number, userId: invitation.userId });
   return { number };
+}
+
+/** Why an invitation's times are refused (contract sections 5, 12 and 24); null: they are not. */
+function faultOfTimes(
+  { expiresAt, badgeExpiresAtTime: badgeEnd, badgeStartsAtTime: badgeStart }: NewInvitation,
+  now: number,
+): ErrorCode | null {
+  const isAhead = (time: number, maxDays: number) => time > now && time <= now + maxDays * DAY_MILLISECONDS;
+  if (!isAhead(Date.parse(expiresAt), MAX_INVITATION_DAYS)) return "INVALID_EXPIRESAT";
+  if (badgeEnd !== null && !isAhead(badgeEnd, MAX_BADGE_DAYS)) return "INVALID_BADGEEXPIRESAT";
+  return badgeStart !== null && badgeEnd !== null && badgeStart >= badgeEnd ? "INVALID_STARTSAT" : null;
 }
 
 /** A number that an invitation reserves. */
@@ -80,20 +91,14 @@ const RESERVATION: Omit<BadgeRow, "number" | "invitation"> = {
   statusChange: null,
 };
 
-/** What a repeated request must have in common with the first one. */
-export function isSame(
-  known: InvitationRow,
-  wanted: Pick<NewInvitation, "creatorDevice" | "expiresAt" | "badgeExpiresAt" | "badgeStartsAt" | "name" | "userId">,
-): boolean {
-  return (
-    known.creatorDevice === wanted.creatorDevice &&
-    known.expiresAt === wanted.expiresAt &&
-    known.badgeExpiresAt === wanted.badgeExpiresAt &&
-    known.badgeStartsAt === wanted.badgeStartsAt &&
-    known.name === wanted.name &&
-    known.userId === wanted.userId
-  );
-}
+/** Whether a repeated request has in common with the first one what it must. */
+const isSame = (known: InvitationRow, wanted: NewInvitation): boolean =>
+  known.creatorDevice === wanted.creatorDevice &&
+  known.expiresAt === wanted.expiresAt &&
+  known.badgeExpiresAt === wanted.badgeExpiresAt &&
+  known.badgeStartsAt === wanted.badgeStartsAt &&
+  known.name === wanted.name &&
+  known.userId === wanted.userId;
 
 export function decideRevocation(
   transaction: Transaction,
