@@ -14,7 +14,7 @@ import { isAbout } from "../support/faults.ts";
 import { homeDatabase, runSql } from "../support/home.ts";
 import { isSettled, StandingTimers } from "../support/timers.ts";
 import { takeStep, withBadge } from "./life-support.ts";
-import { claimsOf, entriesOf, indexOn, inflate } from "./status-support.ts";
+import { claimsOf, entriesOf, indexOn, inflate, moveBadge } from "./status-support.ts";
 
 const log = useQuietLog();
 
@@ -141,19 +141,19 @@ describe("copies of lists (contract section 14)", () => {
     passSeconds(19);
     expect(await poll()).toBe(1);
     // Fewer badges than 32,768 fit into the list now.
-    await runSql("UPDATE badge SET ordinal = 131071 - 32767 WHERE application_id = ?", application.id);
+    await moveBadge(application, 131_071 - 32_767);
     passSeconds(1);
     expect(await poll()).toBe(2);
     passSeconds(1);
     expect(await poll()).toBe(3);
-    await runSql("UPDATE badge SET ordinal = 131072 WHERE application_id = ?", application.id);
+    await moveBadge(application, 131_072);
     passSeconds(1);
     expect(claimsOf(await isolate.read(1)).sub).toMatch(/\/status\/1$/);
   });
 
   it("cached lists are kept by address: no application gets another's, and no list another's", async () => {
     const [one, other] = [await tenant(), await tenant()];
-    await runSql("UPDATE badge SET ordinal = 131072 WHERE number = ?", Number(other.number));
+    await moveBadge(other.application, 131_072);
     const lists = [
       [one, 0],
       [other, 0],

@@ -1,6 +1,7 @@
 import { decodeJwt } from "jose";
 import { expect } from "vitest";
 import { z } from "zod";
+import { runSql } from "../support/home.ts";
 import { call, callText } from "../support/http.ts";
 import { issueTo, signOn } from "./life-support.ts";
 
@@ -53,6 +54,12 @@ export async function indexOn(application: { id: string }, udid: string): Promis
   const { status, body } = await signOn(application, udid);
   expect(status).toBe(200);
   return statusOf(String(body.signature));
+}
+
+/** The application's one badge has this ordinal, as if so many had been issued before. */
+export async function moveBadge({ id }: { id: string }, ordinal: number): Promise<void> {
+  await runSql("UPDATE badge SET ordinal = ?2 WHERE application_id = ?1", id, ordinal);
+  await runSql("UPDATE application_head SET last_ordinal = ?2 WHERE application_id = ?1", id, ordinal);
 }
 
 /** A device with a badge, and where the state of that stands. */

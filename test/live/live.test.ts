@@ -8,7 +8,7 @@ import { signingKey } from "../../src/shared/schema.ts";
 import { Live } from "../../src/worker/live/live.ts";
 import { reconcile } from "../allocator/support.ts";
 import { issueTo, setEnd, takeStep } from "../badges/life-support.ts";
-import { claimsOf, getList, holder, keysOf } from "../badges/status-support.ts";
+import { claimsOf, getList, holder, keysOf, moveBadge } from "../badges/status-support.ts";
 import { signIn } from "../http/support/people.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
 import { loseStorage, wake } from "../support/allocator.ts";
@@ -106,9 +106,8 @@ describe("GET /v1/live (contract section 26)", () => {
 
   it("a change of a badge in a later list is sent, also by an object that knew of one list", async () => {
     const { application, number, have } = await withBadge();
-    // The badge moves to the second list.
-    await runSql("UPDATE badge SET ordinal = ordinal + 131072 WHERE application_id = ?", application.id);
-    await runSql("UPDATE application_head SET last_ordinal = 131073 WHERE application_id = ?", application.id);
+    // In the second list.
+    await moveBadge(application, 131_073);
     await suspendUnreported(application, number, have + 1);
     const { entries } = deltaOf(await listen(serverHeaders(application), `have=${have}`));
     expect(entries).toEqual([[1, expect.any(Number), 2]]);

@@ -6,7 +6,6 @@ import { ApiError } from "../api-error.ts";
 import type { Context } from "../context.ts";
 import { type CursorCodec, cursorCodec } from "../cursor.ts";
 import { listChanges } from "../storage/issued-badges.ts";
-import { requireReadable } from "../storage/readable.ts";
 
 /** A position in the feed: after the change with this number. */
 interface FeedCursor {
@@ -30,6 +29,7 @@ export interface ChangePage {
  *
  * @param after null for the beginning
  * @throws ApiError EXPIRED_CURSOR when the cursor is of an earlier epoch
+ * @throws Unavailable
  */
 export async function pageChanges(
   context: Context,
@@ -38,11 +38,8 @@ export async function pageChanges(
   perPage: number,
 ): Promise<ChangePage> {
   const from = after?.change ?? 0;
-  const feed = await listChanges(context.db, applicationId, from, perPage + 1);
-  // First: while a restored D1 is behind, its epoch may be an earlier one, and the cursor still good.
-  requireReadable(feed);
-  if (after !== null && after.epoch !== feed.epoch) throw new ApiError("EXPIRED_CURSOR");
-  const { epoch, badges } = feed;
+  const { epoch, badges } = await listChanges(context.db, applicationId, from, perPage + 1);
+  if (after !== null && after.epoch !== epoch) throw new ApiError("EXPIRED_CURSOR");
   const shown = badges.slice(0, perPage);
   const now = context.now();
   return {

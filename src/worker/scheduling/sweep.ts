@@ -14,7 +14,7 @@ import { deleteOldCommands } from "../storage/command-rows.ts";
 import type { ReadPositions } from "../storage/sealed-values.ts";
 import { releaseHeldEvents } from "../storage/webhook-backlog.ts";
 import { enqueueDueEvents, findUntriedEvents } from "../webhooks/backlog.ts";
-import { type Checkpoints, type Purge, purge } from "./old-rows.ts";
+import { type Checkpoints, SCANS } from "./old-rows.ts";
 
 /**
  * One chunk of one kind of work.
@@ -101,12 +101,13 @@ function resealValues(): Chunk {
 }
 
 /** Runs at most `MAX_PURGE_CHUNKS` chunks of a scan for old rows. */
-function scan(name: Purge, checkpoints: Checkpoints): Chunk {
+function scan(name: keyof typeof SCANS, checkpoints: Checkpoints): Chunk {
   let chunks = 0;
   return async (context) => {
-    const { deleted, isFinished } = await purge(context, name, checkpoints);
+    const { deleted, next } = await SCANS[name](context, checkpoints.get(name));
+    checkpoints.set(name, next);
     chunks++;
-    return { count: deleted, more: !isFinished && chunks < MAX_PURGE_CHUNKS };
+    return { count: deleted, more: next !== null && chunks < MAX_PURGE_CHUNKS };
   };
 }
 

@@ -36,7 +36,6 @@ type Shape = Readonly<{
   letters: number | null;
   hasEnd: boolean;
   isNewestFirst: boolean;
-  isFirst: boolean;
   withTimes: boolean;
   withHistory: boolean;
 }>;
@@ -106,10 +105,8 @@ const PAGES = byShape((shape: Shape) =>
   })),
 );
 
-function startOf({ isFirst, isNewestFirst }: Shape, { after }: Values): SQL | undefined {
-  if (isFirst) return undefined;
-  return isNewestFirst ? lt(badge.ordinal, after) : gt(badge.ordinal, after);
-}
+const startOf = ({ isNewestFirst }: Shape, { after }: Values): SQL =>
+  isNewestFirst ? lt(badge.ordinal, after) : gt(badge.ordinal, after);
 
 /** Index ranges that cover all badges in a state, with as few of other states as possible. */
 function rangesOf({ state, isOfUser }: Shape, p: Values): (SQL | undefined)[] {
@@ -150,8 +147,9 @@ export function listBadges(
     ...{ state, isNewestFirst, withTimes, withHistory, letters: searchShape(text) },
     isOfUser: query.userId !== null,
     hasEnd: query.endsBefore !== null,
-    isFirst: query.after === null,
   });
-  const values = { ...query, ...searchValues(text), now };
+  // Ordinals begin with 1.
+  const after = query.after ?? (isNewestFirst ? Number.MAX_SAFE_INTEGER : 0);
+  const values = { ...query, ...searchValues(text), after, now };
   return scanPage(db, pages, values, perPage, scanLimit(perPage) - (withHistory ? perPage : 0));
 }

@@ -4,32 +4,26 @@ import type { ApplicationId, UserDigest } from "../../shared/identifiers.ts";
 import { blockedUser } from "../../shared/schema.ts";
 import { SCANNED, type ScannedPage, scanPage, scanStatements } from "./bounded-scan.ts";
 import type { Database } from "./database.ts";
-import { byShape, type Placeholders, query, statement } from "./statement.ts";
+import { type Placeholders, query, statement } from "./statement.ts";
 
 /** A blocked user. `blockedAt` is milliseconds. */
 export type BlockedUserRow = Pick<typeof blockedUser.$inferSelect, "userId" | "blockedAt">;
 
 const scanned = alias(blockedUser, SCANNED);
 
-interface PageValues {
-  applicationId: ApplicationId;
-  blockedAt: number | undefined;
-  userId: string | undefined;
-}
+const PAGE = scanStatements((p: Placeholders<BlockedUserRow & { applicationId: ApplicationId }>) => ({
+  table: blockedUser,
+  ranges: [
+    and(
+      eq(blockedUser.applicationId, p.applicationId),
+      sql`(${blockedUser.blockedAt}, ${blockedUser.userId}) > (${p.blockedAt}, ${p.userId})`,
+    ),
+  ],
+  order: sql`${sql.identifier(blockedUser.blockedAt.name)}, ${sql.identifier(blockedUser.userId.name)}`,
+  fields: { userId: scanned.userId, blockedAt: scanned.blockedAt },
+}));
 
-const PAGES = byShape(({ isFirst }: { isFirst: boolean }) =>
-  scanStatements((p: Placeholders<PageValues>) => ({
-    table: blockedUser,
-    ranges: [
-      and(
-        eq(blockedUser.applicationId, p.applicationId),
-        isFirst ? undefined : sql`(${blockedUser.blockedAt}, ${blockedUser.userId}) > (${p.blockedAt}, ${p.userId})`,
-      ),
-    ],
-    order: sql`${sql.identifier(blockedUser.blockedAt.name)}, ${sql.identifier(blockedUser.userId.name)}`,
-    fields: { userId: scanned.userId, blockedAt: scanned.blockedAt },
-  })),
-);
+const BEFORE_ALL: BlockedUserRow = { blockedAt: 0, userId: "" };
 
 /** An application's blocked users, in the order in which they were blocked. One round trip. */
 export function listBlockedUsers(
@@ -37,8 +31,8 @@ export function listBlockedUsers(
   applicationId: ApplicationId,
   { after, perPage }: { after: BlockedUserRow | null; perPage: number },
 ): Promise<ScannedPage<BlockedUserRow>> {
-  const pages = PAGES({ isFirst: after === null });
-  return scanPage(db, pages, { applicationId, blockedAt: after?.blockedAt, userId: after?.userId }, perPage);
+  const { blockedAt, userId } = after ?? BEFORE_ALL;
+  return scanPage(db, PAGE, { applicationId, blockedAt, userId }, perPage);
 }
 
 interface NamedUser {

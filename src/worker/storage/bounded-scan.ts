@@ -60,6 +60,9 @@ export const scanLimit = (perPage: number): number => (MAX_ROWS_PER_ITEM * perPa
 /** The table's alias in `fields` and `conditions` (Drizzle's `alias`). */
 export const SCANNED = "scanned";
 
+/** Where the first page begins of a list that begins with the newest ID: IDs have no tilde. */
+export const AFTER_ALL_IDS = "~";
+
 /** The statements of one shape of a list, built once. */
 export function scanStatements<Values extends object, Selected extends Fields>(
   build: (placeholders: Placeholders<Values>) => Scan<Selected>,

@@ -4,7 +4,7 @@ import type { ApplicationId } from "../../shared/identifiers.ts";
 import { doorSecret } from "../../shared/schema.ts";
 import { SCANNED, type ScannedPage, scanPage, scanStatements } from "./bounded-scan.ts";
 import type { Database } from "./database.ts";
-import { byShape, orm, type Placeholders, statement } from "./statement.ts";
+import { orm, type Placeholders, statement } from "./statement.ts";
 
 /** A door with a secret. `createdAt` is the secret's creation in milliseconds. */
 type DoorRow = Pick<typeof doorSecret.$inferSelect, "id" | "name" | "createdAt">;
@@ -38,14 +38,12 @@ export async function listDoorIds(db: Database, applicationId: ApplicationId): P
 
 const scanned = alias(doorSecret, SCANNED);
 
-const PAGES = byShape(({ isFirst }: { isFirst: boolean }) =>
-  scanStatements((p: Placeholders<{ applicationId: ApplicationId; after: string | null }>) => ({
-    table: doorSecret,
-    ranges: [and(eq(doorSecret.applicationId, p.applicationId), isFirst ? undefined : gt(doorSecret.name, p.after))],
-    order: sql.identifier(doorSecret.name.name).getSQL(),
-    fields: { id: scanned.id, name: scanned.name, createdAt: scanned.createdAt },
-  })),
-);
+const PAGE = scanStatements((p: Placeholders<{ applicationId: ApplicationId; after: string }>) => ({
+  table: doorSecret,
+  ranges: [and(eq(doorSecret.applicationId, p.applicationId), gt(doorSecret.name, p.after))],
+  order: sql.identifier(doorSecret.name.name).getSQL(),
+  fields: { id: scanned.id, name: scanned.name, createdAt: scanned.createdAt },
+}));
 
 /** The doors that have a secret, by name. One round trip. @param page `after`: the last name of the previous page */
 export function listDoors(
@@ -53,5 +51,5 @@ export function listDoors(
   applicationId: ApplicationId,
   { after, perPage }: { after: string | null; perPage: number },
 ): Promise<ScannedPage<DoorRow>> {
-  return scanPage(db, PAGES({ isFirst: after === null }), { applicationId, after }, perPage);
+  return scanPage(db, PAGE, { applicationId, after: after ?? "" }, perPage);
 }

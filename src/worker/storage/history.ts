@@ -3,7 +3,7 @@ import { alias } from "drizzle-orm/sqlite-core";
 import { type HistoryAction, historyIdPrefix } from "../../shared/history.ts";
 import type { ApplicationId } from "../../shared/identifiers.ts";
 import { history } from "../../shared/schema.ts";
-import { SCANNED, type ScannedPage, scanPage, scanStatements } from "./bounded-scan.ts";
+import { AFTER_ALL_IDS, SCANNED, type ScannedPage, scanPage, scanStatements } from "./bounded-scan.ts";
 import type { Database } from "./database.ts";
 import { byShape, type Placeholders } from "./statement.ts";
 
@@ -26,14 +26,13 @@ export interface HistoryQuery {
   perPage: number;
 }
 
-/** The filters that are set. */
-type Shape = Readonly<Record<Filter, boolean>>;
-type Filter = "badge" | "userId" | "since" | "until" | "actorName" | "action" | "after";
+/** The filters that are set, except those of time. */
+type Shape = Readonly<Record<"badge" | "userId" | "actorName" | "action", boolean>>;
 
-interface Values extends Omit<HistoryQuery, "perPage" | "since" | "until"> {
-  /** The lowest ID of that time, because IDs sort by time. */
-  since: string | null;
-  until: string | null;
+/** IDs sort by time, so a page is a range of them: from one, and before another. */
+interface Values extends Pick<HistoryQuery, "applicationId" | "badge" | "userId" | "actorName" | "action"> {
+  from: string;
+  before: string;
 }
 
 const scanned = alias(history, SCANNED);
@@ -46,9 +45,8 @@ const PAGES = byShape((set: Shape) =>
         eq(history.applicationId, p.applicationId),
         set.badge ? eq(history.badge, p.badge) : undefined,
         set.userId && !set.badge ? eq(history.userId, p.userId) : undefined,
-        set.since ? gte(history.id, p.since) : undefined,
-        set.until ? lt(history.id, p.until) : undefined,
-        set.after ? lt(history.id, p.after) : undefined,
+        gte(history.id, p.from),
+        lt(history.id, p.before),
       ),
     ],
     order: sql`${sql.identifier(history.id.name)} DESC`,
@@ -82,17 +80,17 @@ const conditionsOf = (set: Shape, p: Placeholders<Values>): (SQL | undefined)[] 
 ];
 
 /** An application's history, newest first. One round trip. */
-export function listHistory(db: Database, { perPage, ...query }: HistoryQuery): Promise<ScannedPage<HistoryRow>> {
-  const { badge, userId, since, until, actorName, action, after } = query;
+export function listHistory(db: Database, query: HistoryQuery): Promise<ScannedPage<HistoryRow>> {
+  const { applicationId, badge, userId, actorName, action, since, until, after, perPage } = query;
   const pages = PAGES({
     badge: badge !== null,
     userId: userId !== null,
-    since: since !== null,
-    until: until !== null,
     actorName: actorName !== null,
     action: action !== null,
-    after: after !== null,
   });
-  const idOf = (moment: number | null) => (moment === null ? null : historyIdPrefix(moment));
-  return scanPage(db, pages, { ...query, since: idOf(since), until: idOf(until) }, perPage);
+  const from = historyIdPrefix(since ?? 0);
+  const end = until === null ? AFTER_ALL_IDS : historyIdPrefix(until);
+  // One upper bound: SQLite begins at the first of two.
+  const before = after !== null && after < end ? after : end;
+  return scanPage(db, pages, { applicationId, badge, userId, actorName, action, from, before }, perPage);
 }

@@ -1,10 +1,10 @@
 import { and, desc, eq, getTableColumns, gt, isNotNull, type SQL, sql } from "drizzle-orm";
 import type { ApplicationId, DeviceId } from "../../shared/identifiers.ts";
-import { applicationHead, badge } from "../../shared/schema.ts";
+import { badge } from "../../shared/schema.ts";
 import type { Database } from "./database.ts";
-import { isReadable } from "./readable.ts";
+import { headOf, requireReadable, SELECT_HEAD } from "./readable.ts";
 import type { IssuedBadge } from "./rows.ts";
-import { orm, type Placeholders, query, statement } from "./statement.ts";
+import { orm, type Placeholders, statement } from "./statement.ts";
 
 const { applicationId: _, ...columns } = getTableColumns(badge);
 
@@ -78,14 +78,6 @@ export function findListedOfUser(
   return db.all(SELECT_LISTED_OF_USER, { applicationId, userId, limit });
 }
 
-const SELECT_HEAD = statement((p: Placeholders<{ applicationId: ApplicationId }>) =>
-  query(
-    { epoch: applicationHead.epoch, isReadable },
-    (fields) =>
-      sql`SELECT ${fields} FROM ${applicationHead} WHERE ${applicationHead.applicationId} = ${p.applicationId}`,
-  ),
-);
-
 const SELECT_CHANGES = statement((p: Placeholders<{ applicationId: ApplicationId; after: number; limit: number }>) =>
   orm
     .select(FIELDS)
@@ -98,11 +90,14 @@ const SELECT_CHANGES = statement((p: Placeholders<{ applicationId: ApplicationId
 export interface Changes {
   /** Cursors of another epoch have expired. */
   epoch: string;
-  isReadable: number;
   badges: IssuedBadge[];
 }
 
-/** An application's badges in the order of their last changes, after a change number. One round trip. */
+/**
+ * An application's badges in the order of their last changes, after a change number. One round trip.
+ *
+ * @throws Unavailable while D1 lacks changes: its epoch may be an earlier one, and a cursor still good
+ */
 export async function listChanges(
   db: Database,
   applicationId: ApplicationId,
@@ -112,7 +107,7 @@ export async function listChanges(
   const [heads, badges] = await db.run((d1) =>
     d1.batch([SELECT_HEAD.bind(d1, { applicationId }), SELECT_CHANGES.bind(d1, { applicationId, after, limit })]),
   );
-  const [head] = SELECT_HEAD.rows(heads);
-  if (!head) throw new Error("the application has no head");
-  return { epoch: head.epoch, isReadable: head.isReadable, badges: SELECT_CHANGES.rows(badges) };
+  const head = headOf(heads);
+  requireReadable(head);
+  return { epoch: head.epoch, badges: SELECT_CHANGES.rows(badges) };
 }

@@ -1,4 +1,5 @@
 import { type SQL, sql } from "drizzle-orm";
+import { PURGE_CHUNK_ROWS } from "../../shared/limits/sweep-limits.ts";
 import { history, webhookEvent } from "../../shared/schema.ts";
 import type { Database } from "./database.ts";
 import { type Placeholders, query, type Statement, statement } from "./statement.ts";
@@ -44,53 +45,30 @@ function purgeOf<Values extends object>(
   };
 }
 
-const OLD_EVENTS = purgeOf<{ delivered: string; undelivered: string }>(webhookEvent, (p) => {
+/** Events with lower IDs are old: delivered ones, and exhausted or held ones. */
+export const OLD_EVENTS = purgeOf<{ delivered: string; undelivered: string }>(webhookEvent, (p) => {
   const { id, state } = webhookEvent;
   return sql`(${state} = 'delivered' AND ${id} < ${p.delivered}
     OR ${state} IN ('exhausted', 'held') AND ${id} < ${p.undelivered})`;
 });
 
-const OLD_HISTORY = purgeOf<{ before: string }>(history, (p) => sql`${history.id} < ${p.before}`);
+/** Rows with lower IDs are old. */
+export const OLD_HISTORY = purgeOf<{ before: string }>(history, (p) => sql`${history.id} < ${p.before}`);
 
 /**
- * The result of a chunk of a scan: the number of deleted rows, and the start of the next chunk; null at the end of the
- * table.
- */
-export interface PurgedChunk {
-  deleted: number;
-  next: Checkpoint | null;
-}
-
-/**
- * Scans the next events, and deletes the old ones. One round trip.
+ * Scans the next `PURGE_CHUNK_ROWS` rows of a table, and deletes the old ones. One round trip.
  *
- * @param before events with lower IDs are old: delivered ones, and exhausted or held ones
  * @param after the last scanned row; null for the beginning
+ * @returns the number of deleted rows, and the last row of the chunk; null at the end of the table
  */
-export const purgeEvents = (
-  db: Database,
-  before: { delivered: string; undelivered: string },
-  after: Checkpoint | null,
-  limit: number,
-): Promise<PurgedChunk> => purgeChunk(db, OLD_EVENTS, before, after, limit);
-
-/** Like `purgeEvents`, for the history. @param before rows with lower IDs are old */
-export const purgeHistory = (
-  db: Database,
-  before: string,
-  after: Checkpoint | null,
-  limit: number,
-): Promise<PurgedChunk> => purgeChunk(db, OLD_HISTORY, { before }, after, limit);
-
-async function purgeChunk<Values extends object>(
+export async function purgeChunk<Values extends object>(
   db: Database,
   { last, deleteOld }: Purge<Values>,
   values: Values,
   after: Checkpoint | null,
-  limit: number,
-): Promise<PurgedChunk> {
+): Promise<{ deleted: number; next: Checkpoint | null }> {
   const [afterApplication, afterId] = after ?? ["", ""];
-  const chunk = { afterApplication, afterId, limit };
+  const chunk = { afterApplication, afterId, limit: PURGE_CHUNK_ROWS };
   const [end, deleted] = await db.run((d1) =>
     d1.batch([last.bind(d1, chunk), deleteOld.bind(d1, { ...chunk, ...values })]),
   );

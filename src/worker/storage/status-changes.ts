@@ -1,24 +1,12 @@
-import { eq, sql } from "drizzle-orm";
+import { sql } from "drizzle-orm";
 import type { ApplicationId } from "../../shared/identifiers.ts";
 import { MAX_DELTA_CHANGES } from "../../shared/limits/live-limits.ts";
 import { STATUS_LIST_ENTRIES } from "../../shared/limits/status-list-limits.ts";
-import { applicationHead, badge } from "../../shared/schema.ts";
+import { badge } from "../../shared/schema.ts";
 import type { Database } from "./database.ts";
-import { orm, type Placeholders, query, statement } from "./statement.ts";
+import { headOf, SELECT_HEAD } from "./readable.ts";
+import { type Placeholders, query, statement } from "./statement.ts";
 import { isInList } from "./status-lists.ts";
-
-const SELECT_HEAD = statement((p: Placeholders<{ applicationId: ApplicationId }>) =>
-  orm
-    .select({
-      sequence: applicationHead.sequence,
-      readableFrom: applicationHead.readableFrom,
-      lastOrdinal: applicationHead.lastOrdinal,
-      lastChange: applicationHead.lastChange,
-      epoch: applicationHead.epoch,
-    })
-    .from(applicationHead)
-    .where(eq(applicationHead.applicationId, p.applicationId)),
-);
 
 interface ListRange {
   applicationId: ApplicationId;
@@ -80,12 +68,10 @@ export async function readStatusChanges(
       ...ranges.map((range) => SELECT_CHANGED.bind(session, range)),
     ]),
   );
-  const [head] = SELECT_HEAD.rows(heads);
-  if (!head) throw new Error("the application has no head");
-  const { sequence, readableFrom, ...counters } = head;
+  const { isReadable, ...head } = headOf(heads);
   const needed = Math.floor(head.lastOrdinal / STATUS_LIST_ENTRIES) + 1;
   if (needed > lists) return readStatusChanges(db, applicationId, after, needed);
   const changes = results.flatMap((result) => SELECT_CHANGED.rows(result));
   changes.sort((one, other) => other.change - one.change);
-  return { ...counters, isReadable: sequence >= readableFrom, changes: changes.slice(0, MAX_DELTA_CHANGES + 1) };
+  return { ...head, isReadable: isReadable === 1, changes: changes.slice(0, MAX_DELTA_CHANGES + 1) };
 }

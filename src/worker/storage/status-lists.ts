@@ -1,9 +1,9 @@
 import { and, eq, type SQL, sql } from "drizzle-orm";
 import type { ApplicationId } from "../../shared/identifiers.ts";
 import { STATUS_LIST_ENTRIES } from "../../shared/limits/status-list-limits.ts";
-import { applicationHead, badge, statusList } from "../../shared/schema.ts";
+import { badge, statusList } from "../../shared/schema.ts";
 import type { Database } from "./database.ts";
-import { isReadable, requireReadable } from "./readable.ts";
+import { headOf, requireReadable, SELECT_HEAD } from "./readable.ts";
 import { orm, type Placeholders, query, statement } from "./statement.ts";
 
 interface StatusListKey {
@@ -74,18 +74,6 @@ const SELECT_EXPIRED = statement((p: Placeholders<StatusListKey & { now: number 
   ),
 );
 
-const SELECT_HEAD = statement((p: Placeholders<{ applicationId: ApplicationId }>) => {
-  const last = (isEnded: 0 | 1) => sql`coalesce((SELECT ${badge.ordinal} FROM ${badge}
-    WHERE ${badge.applicationId} = ${p.applicationId} AND (${badge.endedAt} IS NOT NULL) = ${isEnded}
-      AND ${badge.ordinal} IS NOT NULL
-    ORDER BY ${badge.ordinal} DESC LIMIT 1), 0)`;
-  return query(
-    { isReadable, lastOrdinal: sql<number>`max(${last(0)}, ${last(1)})`, lastChange: applicationHead.lastChange },
-    (fields) =>
-      sql`SELECT ${fields} FROM ${applicationHead} WHERE ${applicationHead.applicationId} = ${p.applicationId}`,
-  );
-});
-
 interface StatusRows {
   /** `lst` of the saved list; null if it was never saved. */
   saved: string | null;
@@ -112,7 +100,7 @@ export async function readStatusRows(
   now: number,
   limit: number,
 ): Promise<StatusRows> {
-  const [savedResult, changedResult, expiredResult, lastResult] = await db.run((d1) =>
+  const [savedResult, changedResult, expiredResult, headResult] = await db.run((d1) =>
     d1.batch([
       SELECT_SAVED.bind(d1, key),
       SELECT_CHANGED.bind(d1, { ...key, limit }),
@@ -121,8 +109,8 @@ export async function readStatusRows(
     ]),
   );
   const [changed] = SELECT_CHANGED.rows(changedResult);
-  const [head] = SELECT_HEAD.rows(lastResult);
-  if (!changed || !head) throw new Error("the application has no head");
+  if (!changed) throw new Error("an aggregate has no row");
+  const head = headOf(headResult);
   requireReadable(head);
   const { active, ended, paused, through, rows } = changed;
   return {

@@ -5,7 +5,7 @@ import { historyId } from "../../shared/history.ts";
 import type { ApplicationId } from "../../shared/identifiers.ts";
 import { pendingEventIds, pendingEventRows } from "../../shared/pending-events.ts";
 import { application, type EventState, history, webhookEvent } from "../../shared/schema.ts";
-import { SCANNED, scanLimit, scanPage, scanStatements } from "./bounded-scan.ts";
+import { AFTER_ALL_IDS, SCANNED, scanLimit, scanPage, scanStatements } from "./bounded-scan.ts";
 import type { Database } from "./database.ts";
 import { byShape, columnName, orm, type Placeholders, query, type RowOfStatement, statement } from "./statement.ts";
 
@@ -28,13 +28,12 @@ const scanned = alias(webhookEvent, SCANNED);
 
 interface EventShape extends Record<string, string | boolean | null> {
   state: EventState | null;
-  isFirst: boolean;
   areFewPending: boolean;
 }
 
-const PAGES = byShape(({ state, isFirst, areFewPending }: EventShape) => {
+const PAGES = byShape(({ state, areFewPending }: EventShape) => {
   const isStopped = state === "exhausted" || state === "held";
-  return scanStatements((p: Placeholders<{ applicationId: ApplicationId; after: string | null }>) => ({
+  return scanStatements((p: Placeholders<{ applicationId: ApplicationId; after: string }>) => ({
     table: isStopped ? sql`${webhookEvent} INDEXED BY webhook_event_stopped` : webhookEvent,
     ranges: [
       and(
@@ -44,7 +43,7 @@ const PAGES = byShape(({ state, isFirst, areFewPending }: EventShape) => {
           ? sql`${webhookEvent.state} = ${state} AND ${webhookEvent.state} IN ('exhausted', 'held')`
           : undefined,
         areFewPending ? sql`${webhookEvent.id} IN (${pendingEventIds(p.applicationId)})` : undefined,
-        isFirst ? undefined : lt(webhookEvent.id, p.after),
+        lt(webhookEvent.id, p.after),
       ),
     ],
     order: sql`${sql.identifier(webhookEvent.id.name)} DESC`,
@@ -85,8 +84,8 @@ export async function listEvents(
   const { state, after, perPage } = page;
   const limit = Math.floor(scanLimit(perPage) / 2);
   const areFewPending = state === "pending" && (await countPending(db, applicationId, limit)) < limit;
-  const pages = PAGES({ state, isFirst: after === null, areFewPending });
-  const events = await scanPage(db, pages, { applicationId, after }, perPage, limit);
+  const values = { applicationId, after: after ?? AFTER_ALL_IDS };
+  const events = await scanPage(db, PAGES({ state, areFewPending }), values, perPage, limit);
   const [endpoint] = await db.all(SELECT_ENDPOINT, { applicationId });
   return { ...events, endpoint };
 }
