@@ -26,7 +26,7 @@ export interface DeviceClientOptions extends ClientOptions {
    * false.
    */
   requireBound?: boolean | undefined;
-  /** The `bookmark` of an earlier client of this device. Default: the first call is served by the original database. */
+  /** The `bookmark` of an earlier client of this device. Default: the primary database decides the first call. */
   bookmark?: string | undefined;
 }
 

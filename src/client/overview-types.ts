@@ -163,11 +163,11 @@ export interface Statistics {
   /** The number range. */
   numbers: {
     size: number;
-    /** Numbers of badges whose place no invitation's badge has taken. */
+    /** Numbers of issued badges that no invitation's badge has superseded. */
     issued: number;
     /** Numbers that pending invitations reserve. */
     reserved: number;
-    /** Numbers of badges whose place an invitation's badge has taken, also of revoked ones. */
+    /** Numbers of badges that an invitation's badge has superseded, including revoked ones. */
     retired: number;
     /** Numbers of ended invitations, until the reuse delay has passed, counted to at most 10,000. */
     coolingDown: number;

@@ -108,7 +108,7 @@ function sortableText(value: number, characters: number): string {
   return text;
 }
 
-/** @param token any text: one that is no invitation's token has no invitation's digest */
+/** @param token any text; the digest of a text that is not a token matches no invitation */
 export const invitationDigestOf = async (token: string): Promise<InvitationDigest> =>
   invitationDigest.parse(await digestOf(token));
 

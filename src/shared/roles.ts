@@ -1,4 +1,4 @@
-/** Permissions of a console secret. */
+/** The roles that a console secret can have. */
 export const ROLES = ["viewer", "reception", "operator"] as const;
 export type Role = (typeof ROLES)[number];
 

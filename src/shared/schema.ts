@@ -311,8 +311,8 @@ export const blockedUser = sqliteTable(
 );
 
 /**
- * One row that the home's scheduler updates every minute. The scheduler also stores the sequence number: if D1's next number is not
- * higher, D1 was restored to an older state.
+ * One row that the home's scheduler updates every minute. The scheduler also stores the sequence number that it wrote
+ * last. If D1 has a lower one at the next tick, D1 was restored to an older state; if a higher one, it may have been.
  */
 export const heartbeat = sqliteTable("heartbeat", {
   id: integer("id").primaryKey(),

@@ -25,9 +25,9 @@ export const statistics = z.object({
   numbers: z
     .object({
       size: counted("Numbers in the range."),
-      issued: counted("Numbers of badges whose place no invitation's badge has taken."),
+      issued: counted("Numbers of issued badges that no invitation's badge has superseded."),
       reserved: counted("Numbers that pending invitations reserve."),
-      retired: counted("Numbers of badges whose place an invitation's badge has taken, also of revoked ones."),
+      retired: counted("Numbers of badges that an invitation's badge has superseded, including revoked ones."),
       coolingDown: counted("Numbers of ended invitations that cannot be issued yet, counted to at most 10,000."),
       left: counted("Numbers that can be issued."),
       used: counted("Numbers that cannot be issued."),

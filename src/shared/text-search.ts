@@ -1,8 +1,9 @@
 import { MAX_CASED_LETTERS } from "./limits/request-limits.ts";
 
 /**
- * Lowers a text letter by letter, as the database lowers the columns it is compared with: only letters that come back in upper
- * case, which excludes ẞ and İ. `toLowerCase` of a whole text would turn a final Σ into ς.
+ * Lowers a text letter by letter, as the database lowers the columns it is compared with: only letters that
+ * upper-casing turns back into the original, which excludes ẞ and İ. `toLowerCase` of a whole text would turn a final Σ
+ * into ς.
  */
 export const inLowerCase = (text: string): string =>
   Array.from(text, (letter) => {

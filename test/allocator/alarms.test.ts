@@ -2,7 +2,7 @@ import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { getTableColumns } from "drizzle-orm";
 import { describe, expect, it, vi } from "vitest";
 import {
-  DUE_CHUNK_ROWS,
+  ENDS_CHUNK_ROWS,
   MAX_STORED_BYTES,
   PRUNE_ENTRIES,
   VERIFY_PAGE_ROWS,
@@ -55,7 +55,7 @@ describe("the allocator's alarm (contract sections 5, 12 and 21)", () => {
   });
 
   it("the alarm records many badges that end at one moment, each with a change number", async () => {
-    const count = 2 * DUE_CHUNK_ROWS + 100;
+    const count = 2 * ENDS_CHUNK_ROWS + 100;
     const application = await crowded(count, { columns: { expires_at: Date.now() - 1000 } });
     await ring(application);
     const rows = await badgeRows(application);

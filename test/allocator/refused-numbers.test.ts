@@ -7,14 +7,14 @@ import { NO_CHANGES } from "../../src/worker/allocator/log-entry.ts";
 import { Log } from "../../src/worker/allocator/tables/entry-log.ts";
 import { Calls, type Reply } from "../../src/worker/allocator/waiting-calls.ts";
 import { block, issueTo, withBadge } from "../badges/life-support.ts";
-import { BADGE, newPhone } from "../bound/support.ts";
+import { newPhone } from "../bound/support.ts";
 import { invite, outcome } from "../invitations/support/calls.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
 import { aroundObjectD1, wake } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { isAbout } from "../support/faults.ts";
 import { homeDatabase, runSql } from "../support/home.ts";
-import { callServer } from "../support/http.ts";
+import { BADGE, callServer } from "../support/http.ts";
 import { restore, takeSnapshot } from "../support/restoration.ts";
 import { badgeRows, eventRows } from "../support/rows.ts";
 import { inAllocator, NOW } from "./decide/support.ts";
@@ -30,7 +30,12 @@ const ownerOf = (number: number) =>
 
 function decidedAs(outcome: Result, scriptId: string | null = null): DecidedCall {
   const audit = { actor: { kind: "administrator" as const } };
-  const call = { id: `call of ${scriptId}`, until: Number.MAX_SAFE_INTEGER, audit, command: { kind: "due" as const } };
+  const call = {
+    id: `call of ${scriptId}`,
+    until: Number.MAX_SAFE_INTEGER,
+    audit,
+    command: { kind: "record-ends" as const },
+  };
   return { waiting: { call, scriptId, done: Promise.withResolvers<Reply>() }, outcome };
 }
 

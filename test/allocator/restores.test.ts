@@ -245,7 +245,7 @@ describe("D1 restored to an earlier moment, and comparisons with it (contract se
     await woken;
     expect(woken).toBeDefined();
     const marked = await runInDurableObject(allocatorOf(application), (_, { storage }) =>
-      storage.sql.exec("SELECT sequence FROM entry WHERE is_again").toArray(),
+      storage.sql.exec("SELECT sequence FROM entry WHERE is_resent").toArray(),
     );
     expect(marked).toEqual([]);
     await expectInSync(application);

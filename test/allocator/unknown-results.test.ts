@@ -272,14 +272,10 @@ describe("a call that is repeated (contract sections 1 and 21)", () => {
       const lose = failing({ name: "once", times: 1, error: LOST, isOvercome: true }, "after");
       if (of === "D1") await aroundNextEntry(application, (_, send) => lose(send));
       const ALLOCATOR = aroundAllocators((_, call) => (of === "D1" ? call() : lose(call)));
-      const { status, body } = await callWith(
-        { ALLOCATOR },
-        new Request("https://badges.example/v1/invitation", {
-          method: "POST",
-          headers: { ...serverHeaders(application), udid: "server" },
-          body: JSON.stringify({ expiresAt: new Date(Date.now() + 60_000).toISOString() }),
-        }),
-      );
+      const { status, body } = await callWith({ ALLOCATOR }, "POST", "/v1/invitation", {
+        headers: { ...serverHeaders(application), udid: "server" },
+        body: { expiresAt: new Date(Date.now() + 60_000).toISOString() },
+      });
       expect(status).toBe(201);
       expect((await badgeRows(application)).map(({ number }) => String(number))).toEqual([body.badgeId]);
     },
@@ -288,9 +284,8 @@ describe("a call that is repeated (contract sections 1 and 21)", () => {
 
 /** The server suspends a badge through a Worker whose calls of the allocator go through `around`. */
 function suspendAround(application: TestApplication, number: string, around: AroundCall): Promise<Answer> {
-  const init = { method: "PATCH", headers: serverHeaders(application) };
-  const request = new Request(`https://badges.example/v1/badges/${number}/suspend`, init);
-  return callWith({ ALLOCATOR: aroundAllocators(around) }, request);
+  const headers = serverHeaders(application);
+  return callWith({ ALLOCATOR: aroundAllocators(around) }, "PATCH", `/v1/badges/${number}/suspend`, { headers });
 }
 
 it("a call that is refused because of overload is not repeated, and gets 503 at once (contract section 7)", async () => {

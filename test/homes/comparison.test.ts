@@ -110,7 +110,7 @@ describe("allocators that are to compare themselves after a restore of D1 (contr
     };
     await withScheduler(wake, async (scheduler, { storage }) => {
       await scheduler.tick(testHome());
-      storage.sql.exec("INSERT INTO left_out VALUES (?, 0)", slow);
+      storage.sql.exec("INSERT INTO unreached VALUES (?, 0)", slow);
       await restoreHeartbeat();
       restores = 1;
       moveClock(MINUTE);
@@ -139,7 +139,7 @@ describe("allocators that are to compare themselves after a restore of D1 (contr
     await withScheduler(wake, async (scheduler, { storage }) => {
       await scheduler.tick(testHome());
       await runSql("UPDATE heartbeat SET sequence = sequence - 1");
-      storage.sql.exec("INSERT INTO left_out VALUES (?, 0)", slow);
+      storage.sql.exec("INSERT INTO unreached VALUES (?, 0)", slow);
       moveClock(MINUTE);
       isRestored = true;
       await Promise.all([scheduler.tick(testHome()), scheduler.tick(testHome())]);

@@ -16,27 +16,14 @@ import { createApplication, type TestApplication } from "../support/application.
 import { callWith, UNLIMITED } from "../support/bindings.ts";
 import { aroundD1, countedD1 } from "../support/d1.ts";
 import { boundHome } from "../support/home.ts";
-import { type Answer, serverHeaders } from "../support/http.ts";
+import { type call, serverHeaders } from "../support/http.ts";
 
 useQuietLog();
 
-type Send = (
-  method: string,
-  path: string,
-  options?: { headers?: Record<string, string>; body?: unknown },
-) => Promise<Answer>;
+type Send = typeof call;
 
-function sender(bindings: Partial<Env>): Send {
-  return (method, path, { headers = {}, body } = {}) =>
-    callWith(
-      { DEVICE_LIMIT: UNLIMITED, CLIENT_IP_LIMIT: UNLIMITED, ...bindings },
-      new Request(`https://badges.example${path}`, {
-        method,
-        headers,
-        ...(body !== undefined && { body: JSON.stringify(body) }),
-      }),
-    );
-}
+const sender = (bindings: Partial<Env>): Send =>
+  callWith.bind(null, { DEVICE_LIMIT: UNLIMITED, CLIENT_IP_LIMIT: UNLIMITED, ...bindings });
 
 /** One call of every route that names an application, about what is made for it. @returns each call's status and code */
 async function callEverything(

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { findCircle, importsIn, isAllowed, layerOf, MAY_IMPORT, readImports } from "./support/layers.ts";
+import { importsIn, isAllowed, layerOf, MAY_IMPORT, readImports } from "./support/layers.ts";
 
 it("src uses every edge of the table of imports, so that none is allowed without need", () => {
   const used = new Set(
@@ -13,20 +13,10 @@ it("src uses every edge of the table of imports, so that none is allowed without
 });
 
 it("the guard of layers finds dynamic imports, and imports of types, and refuses what the table does not allow", () => {
-  expect(isAllowed({ from: "shared/a.ts", to: "worker/context.ts", isType: false })).toBe(false);
+  expect(isAllowed({ from: "shared/a.ts", to: "worker/context.ts" })).toBe(false);
   const text = 'import type { A } from "./b.ts";\nconst c = () => import("../c.ts");\n';
   expect(importsIn("worker/http/a.ts", text)).toEqual([
-    { from: "worker/http/a.ts", to: "worker/http/b.ts", isType: true },
-    { from: "worker/http/a.ts", to: "worker/c.ts", isType: false },
+    { from: "worker/http/a.ts", to: "worker/http/b.ts" },
+    { from: "worker/http/a.ts", to: "worker/c.ts" },
   ]);
-});
-
-it("the guard of layers finds an import cycle of three files, and ignores cycles of types", () => {
-  const circle = (isType: boolean) => [
-    { from: "a.ts", to: "b.ts", isType: false },
-    { from: "b.ts", to: "c.ts", isType: false },
-    { from: "c.ts", to: "a.ts", isType },
-  ];
-  expect(findCircle(circle(false))).toEqual(["a.ts", "b.ts", "c.ts", "a.ts"]);
-  expect(findCircle(circle(true))).toBeUndefined();
 });

@@ -4,7 +4,7 @@ import { vi } from "vitest";
 import { type Context, createContext } from "../../src/worker/context.ts";
 import { findHome } from "../../src/worker/homes.ts";
 import worker from "../../src/worker/index.ts";
-import { recordTick } from "../../src/worker/scheduling/restores.ts";
+import { recordTick } from "../../src/worker/scheduling/detect-restore.ts";
 import { sweepHome } from "../../src/worker/scheduling/sweep.ts";
 import { wakeForCommands } from "../../src/worker/scheduling/wake-allocators.ts";
 import { stampHeartbeat } from "../../src/worker/storage/heartbeat.ts";
@@ -14,7 +14,7 @@ import { billOf } from "./bill.ts";
 import { callWith, UNLIMITED } from "./bindings.ts";
 import { type AroundTrip, aroundD1 } from "./d1.ts";
 import { bindDatabase, homeDatabase, testHome } from "./home.ts";
-import type { Answer } from "./http.ts";
+import type { Answer, CallOptions } from "./http.ts";
 import { linesOf } from "./log-lines.ts";
 import { messagesOf, objectsSendTo, queueThat } from "./queue.ts";
 
@@ -62,9 +62,9 @@ export class Meter {
     return this.#cost;
   }
 
-  async request(request: Request): Promise<Answer> {
+  async request(method: string, path: string, options: CallOptions): Promise<Answer> {
     this.#add({ invocations: 1 });
-    const answer = await callWith(this.#bindings, request);
+    const answer = await callWith(this.#bindings, method, path, options);
     this.#requestIds.add(answer.headers.get("x-request-id"));
     return answer;
   }

@@ -11,7 +11,7 @@ import { addressesOf, untilHealthy } from "./address.ts";
 import { recordReleaseStep, releaseStep } from "./deployed-release.ts";
 import { type Deployment, openDeployment } from "./deployment.ts";
 import { environmentStep } from "./environment.ts";
-import { startClocks } from "./first-tick.ts";
+import { startSchedulers } from "./first-tick.ts";
 import { planStep } from "./paid-plan.ts";
 import { askForPlaceIfNeeded, PLACE_OPTIONS, placeOf, placeStep, type WantedHome } from "./place.ts";
 import { registrationStep, rightsStep, workersDevStep } from "./preflight.ts";
@@ -73,7 +73,7 @@ export const deployCommand = rawCommand("deploy", {
       await untilHealthy(each, environment, output.note, build);
       output.note(`✓ ${each}/health`);
     }
-    await startClocks(deployment, deployedHomes(deployment.account, deployment.target), output.note);
+    await startSchedulers(deployment, deployedHomes(deployment.account, deployment.target), output.note);
     const next = (await hasApplication(deployment)) ? "doctor" : 'application create --name "First" --require-secret';
     output.result({ environment, address, addresses: [address, ...others], steps, done: true }, () =>
       [
@@ -103,9 +103,9 @@ interface DeploymentPlan {
 }
 
 /**
- * Everything that an environment needs, in order. Each step is created only after the one before it was taken, because
- * steps read wrangler.toml and change it. The first four make sure of the token's rights, the release, the workers.dev name
- * and the plan, so that nothing useless is written: a new workers.dev name is registered after them.
+ * Everything that an environment needs, in order. Each step is created only after the one before it has run, because
+ * steps read wrangler.toml and change it. The first four check the token's rights, the release, the workers.dev name
+ * and the plan, so that a failure leaves nothing useless behind; a new workers.dev name is registered after them.
  */
 export function* stepsOf(
   deployment: Deployment,

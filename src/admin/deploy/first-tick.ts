@@ -37,8 +37,12 @@ export async function tickNow(deployment: Deployment, homes: Homes): Promise<num
   return null;
 }
 
-/** Makes the schedulers tick if one never has: until then, script commands wait and reads from replicas miss. */
-export async function startClocks(deployment: Deployment, homes: Homes, note: (line: string) => void): Promise<void> {
+/** Makes the schedulers tick if one never has. Until then, script commands wait and no replica is trusted. */
+export async function startSchedulers(
+  deployment: Deployment,
+  homes: Homes,
+  note: (line: string) => void,
+): Promise<void> {
   if ((await lastTicks(homes)).every((tick) => tick !== null)) return;
   const took = await tickNow(deployment, homes);
   note(

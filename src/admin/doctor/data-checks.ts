@@ -12,7 +12,7 @@ import { missingMigrations } from "../platform/migrations.ts";
 import { findNewest } from "../sealing-key/newest.ts";
 import { countOldValues, listSealingKeys } from "../sealing-key/usage.ts";
 import { type Check, failure, ok, warning } from "./checks.ts";
-import { countDeliveries, selectRanges, selectReachedBrakes, selectShortLogs } from "./home-queries.ts";
+import { countDeliveries, selectHourlyLimitsReached, selectRanges, selectShortLogs } from "./home-queries.ts";
 
 /** An event that is due for longer is stuck, not just waiting for its turn. */
 const OVERDUE_MINUTES = 10;
@@ -20,7 +20,7 @@ const OVERDUE_MINUTES = 10;
 /** Clocks that differ by more make fresh proofs look old. */
 const MAX_SKEW_SECONDS = 30;
 
-/** Checks of the databases, local and deployed alike. They go by D1's clock, because this computer's may be wrong. */
+/** Checks of the databases, local and deployed alike. They use D1's clock, because this computer's may be wrong. */
 export function dataChecks(session: Session, deployCommand: string): Check[] {
   const { homes } = session;
   return [
@@ -30,7 +30,7 @@ export function dataChecks(session: Session, deployCommand: string): Check[] {
     { name: "Clock", run: () => checkClock(homes) },
     { name: "Deliveries", run: () => checkDeliveries(session) },
     { name: "Number ranges", run: () => checkRanges(session) },
-    { name: "New badges", run: () => checkHourBrakes(session) },
+    { name: "New badges", run: () => checkHourlyLimits(session) },
     { name: "Homes", run: () => checkHomeSizes(session) },
     { name: "Logs", run: () => checkLogs(session) },
   ];
@@ -141,9 +141,9 @@ async function checkRanges(session: Session) {
   );
 }
 
-async function checkHourBrakes(session: Session) {
+async function checkHourlyLimits(session: Session) {
   const hour = Math.floor((await session.homes.first.database.readClock()) / HOUR_MILLISECONDS);
-  const reached = await queryHomes(session.homes, (orm) => selectReachedBrakes(orm, hour));
+  const reached = await queryHomes(session.homes, (orm) => selectHourlyLimitsReached(orm, hour));
   if (reached.length === 0) return ok("no application has used up this hour's");
   return warning(
     reached.map(({ id, name, limit }) => `${id} (${name}): all ${limit} of this hour are used`).join("; "),

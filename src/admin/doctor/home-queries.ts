@@ -52,7 +52,7 @@ export const selectRanges = (orm: Orm) =>
     .where(isNull(application.disabledAt));
 
 /** Applications that have used up a clock hour's numbers (hours since 1970-01-01 UTC; contract section 7). */
-export const selectReachedBrakes = (orm: Orm, hour: number) =>
+export const selectHourlyLimitsReached = (orm: Orm, hour: number) =>
   orm
     .select({ id: application.id, name: application.name, limit: sql<number>`${application.newBadgesPerHour}` })
     .from(application)

@@ -10,11 +10,12 @@ export const MAX_GROUP_CALLS = 100;
 /** Characters of what an entry stores, after which a group takes no further call. */
 export const MAX_ENTRY_CHARACTERS = 128 * 1024;
 /**
- * Characters after which a large command continues in another entry, and the pause after each of its batches, as a multiple of the
- * batch's time. Chosen by `npm run simulate -- --isolation`, because other applications wait for such a batch.
+ * Characters after which a large command continues in another entry. Chosen by `npm run simulate -- --isolation`, like
+ * the next value, because other applications wait for each of its batches.
  */
 export const MAX_PIECE_CHARACTERS = 24 * 1024;
-export const SEND_PAUSES = 3;
+/** The pause after each batch, as a multiple of the batch's time. */
+export const SEND_PAUSE_FACTOR = 3;
 /** Sum of the pauses of one command while its caller waits; the rest then goes in batches of this size. */
 export const MAX_COMMAND_PAUSES_MILLISECONDS = 2000;
 export const MAX_BATCH_CHARACTERS = 256 * 1024;
@@ -30,7 +31,7 @@ export const RETRY_ALARM_MILLISECONDS = 10_000;
 /** The same pause after callers got 503. Their calls are settled within ten seconds (contract section 21). */
 export const GIVEN_UP_ALARM_MILLISECONDS = 1000;
 /** Pause between comparisons while D1's head is unknown to the log and an administrator has to decide. */
-export const CLOSED_ALARM_MILLISECONDS = 600_000;
+export const NOT_IN_LOG_ALARM_MILLISECONDS = 600_000;
 /** Entries, and characters of them, that one batch sends: D1 takes 1,000 queries an invocation, and an entry takes up to 15. */
 export const SEND_ENTRIES = 50;
 export const SEND_CHARACTERS = 32 * 1024;
@@ -59,7 +60,7 @@ export const INSERTED_ROWS = 200;
 /** Differences that `reconcile --verify` lists; it counts all. */
 export const MAX_LISTED_DIFFERENCES = 100;
 /** Ends of each kind that one transaction records, and invitations that it scans for old ones. */
-export const DUE_CHUNK_ROWS = 200;
+export const ENDS_CHUNK_ROWS = 200;
 export const PURGE_INVITATIONS = 500;
 /** Maximum of a user's badges that have not been revoked or replaced (contract section 7). */
 export const MAX_USER_BADGES = 10_000;

@@ -11,10 +11,10 @@ export const MIN_STATUS_LIFETIME_SECONDS = STATUS_LIST_TTL_SECONDS;
 /** Maximum age of a cached list. The contract allows 30 s; the difference is for slow clocks and slow reads. */
 export const STATUS_LIST_CACHE_SECONDS = 20;
 /**
- * While more badges than this still fit into the last list, the next one is not begun within `STATUS_LIST_CACHE_SECONDS`: an
+ * A list whose first ordinal is further ahead than this cannot begin within `STATUS_LIST_CACHE_SECONDS`, because an
  * object serves about 1,000 calls a second (Durable Objects: Limits).
  */
-export const STATUS_LIST_ROOM = 2 ** 15;
+export const DISTANT_LIST_ORDINALS = 2 ** 15;
 /** A list takes 60 KB at most. */
 export const MAX_CACHED_STATUS_LISTS = 100;
 /** Each takes 10 KB at most. */

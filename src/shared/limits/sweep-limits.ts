@@ -17,11 +17,12 @@ export const RESEAL_CHUNK_ROWS = 50;
 /** Number of unopenable values that a sweep logs one by one; it counts the rest. */
 export const MAX_LOGGED_UNREADABLE = 20;
 /**
- * Maximum of events that one sweep enqueues, per application and in all. The local queue takes 10,000 messages at once. A sweep asks
- * for a few of each application first: if many have a backlog, these are enough.
+ * A sweep first takes this many events of each application; it takes up to the maximum only if those do not fill
+ * `MAX_SWEEP_ENQUEUED`.
  */
-export const FEW_APPLICATION_ENQUEUED = 25;
-export const MAX_APPLICATION_ENQUEUED = 2000;
+export const FIRST_ENQUEUED_PER_APPLICATION = 25;
+/** Maximum of events that one sweep enqueues, per application and in all. The local queue takes 10,000 messages at once. */
+export const MAX_ENQUEUED_PER_APPLICATION = 2000;
 export const MAX_SWEEP_ENQUEUED = 5000;
 /** Age at which an untried event gets a due time. */
 export const UNTRIED_MILLISECONDS = 20_000;

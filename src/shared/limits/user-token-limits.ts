@@ -11,7 +11,7 @@ export const ISSUER_KEYS_REFRESH_SECONDS = 10 * 60;
 /** How long known keys are used while the issuer cannot be reached. */
 export const ISSUER_KEYS_LIFETIME_SECONDS = 24 * 3600;
 /** Shortest time between two fetches for unknown key IDs, and from a failed fetch to the next while keys are known. */
-export const ISSUER_PATIENCE_SECONDS = 60;
+export const ISSUER_REFETCH_SECONDS = 60;
 /** Deadline of a fetch: the discovery document and the key set together. */
 export const ISSUER_DEADLINE_MILLISECONDS = 5000;
 /** Interval in which a call polls whether another call has fetched the keys. */

@@ -1,9 +1,9 @@
 import {
-  CLOSED_ALARM_MILLISECONDS,
   COMPARE_AFTER_MILLISECONDS,
   LOG_DAYS,
   MAX_LOG_BYTES,
   MAX_STORED_BYTES,
+  NOT_IN_LOG_ALARM_MILLISECONDS,
   PRUNE_ENTRIES,
   RETRY_ALARM_MILLISECONDS,
 } from "../../shared/limits/allocator-limits.ts";
@@ -15,7 +15,7 @@ import type { Log } from "./tables/entry-log.ts";
 import type { Tables } from "./tables/tables.ts";
 import type { Reply } from "./waiting-calls.ts";
 
-/** Submits a command that the clock, not a caller, has brought. */
+/** Submits a command on behalf of the alarm, not of a caller. */
 type Submit = (command: Command) => Promise<Reply>;
 
 /** In milliseconds: workerd takes no alarm for a time after 2189. */
@@ -101,7 +101,7 @@ export class Alarms {
     for (;;) {
       const end = this.#tables.nextEnd();
       if (end === null || end > Date.now()) return true;
-      const { outcome } = await submit({ kind: "due" });
+      const { outcome } = await submit({ kind: "record-ends" });
       if (outcome.kind !== "recorded") return false;
       if (outcome.isDone) return true;
     }
@@ -121,7 +121,7 @@ export class Alarms {
     const keptBefore = now - LOG_DAYS * DAY_MILLISECONDS;
     if (!this.#isFull()) return this.#log.prune(keptBefore, through, PRUNE_ENTRIES);
     const hasMore = this.#log.prune(null, through, PRUNE_ENTRIES);
-    const since = this.#log.oldest() ?? now;
+    const since = this.#log.oldestKeptAt() ?? now;
     if (since > keptBefore) {
       this.#warn(since, now);
       await noteLogSince(since);
@@ -141,15 +141,19 @@ export class Alarms {
     logLine("warn", { event: "log-shortened", application, days: Math.floor((now - since) / DAY_MILLISECONDS) });
   }
 
-  /** Sets the alarm for what comes next; leaves it unset if nothing does. @param isClosed whether an administrator has to decide first */
-  async setNext(isClosed: boolean): Promise<void> {
+  /**
+   * Sets the alarm for what comes next; leaves it unset if nothing does.
+   *
+   * @param needsAdministrator whether an administrator has to decide first
+   */
+  async setNext(needsAdministrator: boolean): Promise<void> {
     const now = Date.now();
-    if (isClosed) return this.ensure(now + CLOSED_ALARM_MILLISECONDS);
+    if (needsAdministrator) return this.ensure(now + NOT_IN_LOG_ALARM_MILLISECONDS);
     const endOfOldest = this.#log.endOfOldest();
     const hasInvitations = this.#tables.hasInvitations();
     // An end that could not be recorded is past: it must not bring the next alarm at once.
     if (this.#isUnfinished) return this.ensure(now + RETRY_ALARM_MILLISECONDS);
-    const comparison = (this.#log.newest() ?? 0) + COMPARE_AFTER_MILLISECONDS;
+    const comparison = (this.#log.newestKeptAt() ?? 0) + COMPARE_AFTER_MILLISECONDS;
     const times = [
       // This alarm may have come too early to see a restore of the last minute.
       comparison > now ? comparison : null,

@@ -60,7 +60,7 @@ export class Allocator extends DurableObject<Env> {
     const done = this.#commands.then(() => carryOutCommands(engine, this.#parts(applicationId)));
     this.#commands = done.catch(() => {});
     await done;
-    if (isInDoubt && engine.replicator.standing.kind === "unknown") throw new Unavailable("D1", null);
+    if (isInDoubt && engine.replicator.position.kind === "uncertain") throw new Unavailable("D1", null);
   }
 
   /** Never throws: the platform drops an alarm that has failed six times (Durable Objects: Alarms). */
@@ -82,7 +82,7 @@ export class Allocator extends DurableObject<Env> {
     } catch (error) {
       log("error", { event: "alarm-failed", application: applicationId, error });
     }
-    await alarms.setNext(this.#engine?.replicator.standing.kind === "closed");
+    await alarms.setNext(this.#engine?.replicator.position.kind === "not-in-log");
   }
 
   #open(applicationId: ApplicationId): Engine {

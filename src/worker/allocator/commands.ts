@@ -43,7 +43,7 @@ export interface TransitionCommand {
   kind: "transition";
   number: number;
   transition: Transition;
-  /** Of `If-Match`: the change numbers of which the badge must have one; null: it may have any. */
+  /** The change numbers that `If-Match` allows; null if any is allowed. */
   ifChange: readonly number[] | null;
   /** The user whose badge it must be; null: anybody's. */
   ownedBy: string | null;
@@ -86,9 +86,9 @@ export interface EraseInvitationCommand {
   id: InvitationDigest | number;
 }
 
-/** What the clock has brought: ends of badges and invitations. */
-interface DueCommand {
-  kind: "due";
+/** Records the expiry of badges and invitations whose end has passed. */
+interface RecordEndsCommand {
+  kind: "record-ends";
 }
 
 /** Deletes an ended invitation that need not be kept any more. */
@@ -117,7 +117,7 @@ export type Command =
   | InviteCommand
   | RevokeInvitationCommand
   | EraseInvitationCommand
-  | DueCommand
+  | RecordEndsCommand
   | PurgeCommand
   | SkipCommand;
 
@@ -132,9 +132,10 @@ export interface Call {
 }
 
 /**
- * The version of messages to an allocator. During a deployment the Worker and an allocator may be of two releases. A later release
- * raises it when an allocator of this one could not decide the command or its result would have another form; it decides messages
- * of both versions, and the result has the form of the message's version.
+ * The version of messages to an allocator. During a deployment the Worker and an allocator may be of two releases.
+ * Raise it when an allocator of the previous release could not decide a command, or would return its result in another
+ * form. The new allocator must then decide messages of both versions, and return results in the form of the message's
+ * version.
  */
 export const CALL_VERSION = 1;
 
@@ -166,7 +167,7 @@ export type Result =
  */
 export type CallOutcome = Result | { kind: "unavailable" | "failed" };
 
-/** The result of a call, by the call's ID and until when the call may be repeated, as an entry keeps it. */
+/** A call's result as an entry stores it, with the call's ID and the time until which the call may be repeated. */
 export interface CallResult {
   id: string;
   until: number;

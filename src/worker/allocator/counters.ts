@@ -1,6 +1,6 @@
 import type { applicationHead, counterColumns } from "../../shared/schema.ts";
 
-/** What the log counts, with every entry as it left it. The names are those of src/shared/schema.ts, which says what they mean. */
+/** The log's counters. Each entry stores them as it left them; src/shared/schema.ts explains each one. */
 export type Counters = Pick<typeof applicationHead.$inferSelect, keyof typeof counterColumns>;
 
 /** An entry's place in the log. */

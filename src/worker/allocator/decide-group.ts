@@ -7,7 +7,7 @@ import { scriptResultOf } from "./script-result.ts";
 import type { Log } from "./tables/entry-log.ts";
 import type { PendingErasure, Tables } from "./tables/tables.ts";
 import { type DraftedEntry, type Sources, Transaction } from "./transaction.ts";
-import { type Calls, isResult, names, type WaitingCall } from "./waiting-calls.ts";
+import { type Calls, isResult, mentionsAny, type WaitingCall } from "./waiting-calls.ts";
 
 export interface DecidedCall {
   waiting: WaitingCall;
@@ -87,20 +87,21 @@ function decideOrThrow(transaction: Transaction, waiting: WaitingCall): Result {
 }
 
 /**
- * D1 has another application's rows with these numbers: here they count as never drawn, and are never drawn again.
+ * D1 has another application's rows with these numbers: the allocator deletes what it has stored for them, and never
+ * draws them again.
  *
- * @param isAgain whether readers may have seen them: then whoever follows the feed begins again
+ * @param mayHaveBeenSeen whether readers may have seen them; the feed's cursors then expire
  */
 export function withdrawNumbers(
   tables: Tables,
   log: Log,
   numbers: readonly number[],
-  isAgain: boolean,
+  mayHaveBeenSeen: boolean,
   sources: Sources,
 ): void {
   tables.orm.transaction(() => {
     const transaction = new Transaction(tables, requireHead(log).counters, sources);
-    if (isAgain) transaction.renewEpoch();
+    if (mayHaveBeenSeen) transaction.renewEpoch();
     for (const number of numbers) {
       const row = tables.badge(number);
       const invitation = row?.invitation == null ? undefined : tables.invitation(row.invitation);
@@ -169,7 +170,7 @@ export function splitByNumbers(
 ): Record<"naming" | "refused" | "others", DecidedCall[]> {
   const parts = Object.groupBy(decided, ({ waiting, outcome }) => {
     if (outcome.kind === "refused") return waiting.scriptId === null ? "refused" : "others";
-    return isResult(outcome) && names(outcome, numbers) ? "naming" : "others";
+    return isResult(outcome) && mentionsAny(outcome, numbers) ? "naming" : "others";
   });
   return { naming: [], refused: [], others: [], ...parts };
 }

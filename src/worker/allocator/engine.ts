@@ -9,7 +9,7 @@ import {
   MIN_TRY_PAUSE_MILLISECONDS,
   RETRY_ALARM_MILLISECONDS,
   SEND_CHARACTERS,
-  SEND_PAUSES,
+  SEND_PAUSE_FACTOR,
 } from "../../shared/limits/allocator-limits.ts";
 import type { UnsealedKeys } from "../keys/unsealed-keys.ts";
 import { log as logLine } from "../log.ts";
@@ -65,7 +65,7 @@ export class Engine {
   readonly #freshNumbers: FreshNumbers;
   /** The group that D1 is getting. */
   #group: Group | null = null;
-  /** Since D1 last had the whole log, in milliseconds. */
+  /** Sum of the pauses since D1 last had the whole log, in milliseconds. */
   #paused = 0;
   readonly #jobs: { job: Job; done: PromiseWithResolvers<void> }[] = [];
   #republication: PromiseWithResolvers<void> | null = null;
@@ -80,7 +80,7 @@ export class Engine {
     this.#freshNumbers = new FreshNumbers(applicationId, unsealedKeys);
     this.replicator = new Replicator({
       ...{ applicationId, tables, log, openDatabase, enqueue, notify, now },
-      withdraw: (numbers, isAgain) => this.#withdraw(numbers, isAgain),
+      withdraw: (numbers, mayHaveBeenSeen) => this.#withdraw(numbers, mayHaveBeenSeen),
       appendEmpty: () => appendEmpty(log, now()),
     });
   }
@@ -120,7 +120,7 @@ export class Engine {
     }
   }
 
-  /** Begins when D1 has all that was found before. @returns whether there is more */
+  /** Runs one step of the search, after D1 has the entry of the previous one. @returns whether there is more */
   async #finishErasureOf(alias: string): Promise<boolean> {
     const erasure = this.#parts.tables.erasure(alias);
     return erasure !== undefined && this.#continueErasure(erasure);
@@ -134,7 +134,7 @@ export class Engine {
   /** Sends what D1 lacks. @returns whether D1 has the whole log now */
   async settle(): Promise<boolean> {
     await this.addJob(async () => false).catch(() => {});
-    return this.replicator.standing.kind === "following" && this.replicator.behind === 0;
+    return this.replicator.position.kind === "following" && this.replicator.behind === 0;
   }
 
   /** Replaces D1's rows with the allocator's. Meanwhile nothing is decided. @throws Unavailable */
@@ -204,7 +204,7 @@ export class Engine {
         await this.#doRepublish(this.#republication);
         return "done";
       }
-      if (replicator.standing.kind === "closed") {
+      if (replicator.position.kind === "not-in-log") {
         const calls = this.#calls.take();
         if (this.#isCurrent(calls)) for (const waiting of calls) this.#giveUp(waiting);
         this.#endGroup();
@@ -216,7 +216,7 @@ export class Engine {
         await this.#parts.alarms.ensureComparison(this.#parts.now());
         return "done";
       }
-      if (replicator.standing.kind === "unknown") {
+      if (replicator.position.kind === "uncertain") {
         await replicator.compare();
         this.#replyIfSent();
         return "done";
@@ -258,7 +258,7 @@ export class Engine {
 
   /** Leaves D1 to other applications between two batches. @param batch how long the first one took, in milliseconds */
   async #pause(batch: number): Promise<void> {
-    const pause = Math.min(SEND_PAUSES * batch, MAX_SEND_PAUSE_MILLISECONDS);
+    const pause = Math.min(SEND_PAUSE_FACTOR * batch, MAX_SEND_PAUSE_MILLISECONDS);
     this.#paused += pause;
     await scheduler.wait(pause);
   }
@@ -276,7 +276,7 @@ export class Engine {
       const live = calls.filter((waiting) => !this.#giveUpIfLate(waiting, now()));
       this.#group = decideGroup(tables, log, this.#calls, live, {
         now: now(),
-        latestAt: log.latest(),
+        latestAt: log.latestLoggedAt(),
         numberAt,
         randomBelow,
       });
@@ -344,10 +344,10 @@ export class Engine {
 
   /** Replies to a group's calls when D1 has what they changed. */
   #replyIfSent(): void {
-    const { standing, bookmark } = this.replicator;
+    const { position, bookmark } = this.replicator;
     const group = this.#group;
-    if (!group || standing.kind !== "following") return;
-    if (group.sequence !== null && standing.at.sequence < group.sequence) return;
+    if (!group || position.kind !== "following") return;
+    if (group.sequence !== null && position.at.sequence < group.sequence) return;
     this.#group = null;
     for (const { waiting, outcome } of group.decided) this.#calls.reply(waiting, { outcome, bookmark });
   }
@@ -359,20 +359,20 @@ export class Engine {
     for (const { waiting } of group?.decided ?? []) this.#giveUp(waiting);
   }
 
-  #withdraw(numbers: readonly number[], isAgain: boolean): void {
+  #withdraw(numbers: readonly number[], mayHaveBeenSeen: boolean): void {
     const { tables, log, now } = this.#parts;
-    withdrawNumbers(tables, log, numbers, isAgain, { now: now(), randomBelow });
+    withdrawNumbers(tables, log, numbers, mayHaveBeenSeen, { now: now(), randomBelow });
     logLine("error", { event: "number-refused", application: this.applicationId, numbers });
     this.#calls.forget(numbers);
     const group = this.#group;
     if (!group) return;
     const { naming, refused, others } = splitByNumbers(group.decided, numbers);
     this.#group = { ...group, decided: others };
-    // What was refused may have been refused for the sake of such a badge.
+    // These calls may have been refused because of a badge that is now withdrawn.
     this.#calls.putBack(refused.map(({ waiting }) => waiting));
-    for (const { waiting } of naming) if (isAgain) this.#giveUp(waiting);
+    for (const { waiting } of naming) if (mayHaveBeenSeen) this.#giveUp(waiting);
     // Nobody has seen the number: these calls get another one.
-    if (!isAgain) this.#calls.putBack(naming.map(({ waiting }) => waiting));
+    if (!mayHaveBeenSeen) this.#calls.putBack(naming.map(({ waiting }) => waiting));
   }
 
   get #hasJob(): boolean {
@@ -387,7 +387,7 @@ export class Engine {
     }
     const hasMore = await next.job();
     this.#jobs.shift();
-    // To the end: what is due does not wait for all of a long job.
+    // To the back of the queue, so that other jobs do not wait for all of a long one.
     if (hasMore) this.#jobs.push(next);
     else next.done.resolve();
     return true;

@@ -51,17 +51,20 @@ export interface NewHistory extends StoredHistory {
   action: HistoryAction;
 }
 
-/** A user whom an alias replaces in D1's history and events, as far as they precede the erasure. */
+/** A user to replace with an alias in all of D1's history and events from before the erasure. */
 export interface Erasure {
   userId: string;
   alias: string;
   throughEvent: string;
-  /** True: the entry only says that the search is done; a D1 restored to before it is searched again. */
+  /**
+   * True if the entry only records that the search is done. If D1 is restored to a moment before this entry, it is
+   * searched again.
+   */
   isDone?: true;
 }
 
-/** D1's events between two are searched for an erased user. */
-export interface Chunk {
+/** The events after `after`, up to `through`, in which D1 replaces an erased user. */
+export interface SearchRange {
   after: string;
   through: string;
   userId: string;
@@ -84,7 +87,7 @@ export interface EntryChanges {
   history: NewHistory[];
   events: NewEvent[];
   erasures: Erasure[];
-  eventSearches: Chunk[];
+  eventSearches: SearchRange[];
   erasedHistory: ErasedHistory[];
   /** Results of the script's commands: their IDs, and JSON. */
   results: { id: string; result: string }[];

@@ -29,7 +29,7 @@ export class NetChanges {
     return Object.values(net?.columns ?? {}).reduce<number>((sum, value) => sum + String(value ?? "").length + 3, 60);
   }
 
-  /** Rows that give up a unique place come before rows that take it. */
+  /** Rows that free a slot in a unique index come before rows that take it. */
   toWrites(): RowWrite[] {
     const changes = [...this.#changes.values()];
     const supersededAt = "supersededAt" satisfies keyof BadgeRow;

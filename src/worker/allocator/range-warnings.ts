@@ -3,7 +3,7 @@ import { RANGE_WARNING_PERCENTS } from "../../shared/limits/allocator-limits.ts"
 import type { RangeSegment } from "../../shared/schema.ts";
 import { log } from "../log.ts";
 
-/** Warns when the fresh numbers of a range run out: by the entry with which a share in `RANGE_WARNING_PERCENTS` is reached. */
+/** Logs a warning when a group of calls brings the used share of the range to one of `RANGE_WARNING_PERCENTS`. */
 export function warnIfFilling(
   applicationId: ApplicationId,
   before: readonly RangeSegment[],

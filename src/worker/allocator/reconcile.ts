@@ -30,7 +30,7 @@ export async function reconcile(
     state,
     allocator,
     d1: (isInSync ? allocator : before?.sequence) ?? null,
-    logSince: log.oldest(),
+    logSince: log.oldestKeptAt(),
     bytes: bytes(),
     republished: republish && isInSync,
     skipped: 0,
@@ -39,13 +39,13 @@ export async function reconcile(
 }
 
 /** @throws Unavailable when D1 does not respond */
-function stateOf({ standing, isRefused }: Engine["replicator"]): Reconciliation["state"] {
-  switch (standing.kind) {
+function stateOf({ position, isRefused }: Engine["replicator"]): Reconciliation["state"] {
+  switch (position.kind) {
     case "following":
       return "in-sync";
-    case "closed":
+    case "not-in-log":
       return "database-unknown";
-    case "unknown":
+    case "uncertain":
       if (isRefused) return "entry-refused";
       throw new Unavailable("D1", null);
   }

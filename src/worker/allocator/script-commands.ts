@@ -35,7 +35,7 @@ export async function carryOutCommands(engine: Engine, parts: EngineParts): Prom
   }
 }
 
-/** Reads before the next wake-up: more than there are restores in a row. */
+/** Maximum of reads in one wake-up. A read is repeated if D1 may have been restored meanwhile. */
 const MAX_READS = 3;
 
 /**
@@ -47,7 +47,7 @@ const MAX_READS = 3;
 async function readOpen(engine: Engine, { applicationId, log, openDatabase }: EngineParts) {
   for (let tries = 0; tries < MAX_READS; tries++) {
     await engine.settle();
-    const before = engine.replicator.standing;
+    const before = engine.replicator.position;
     const [heads, open] = await openDatabase().atPrimary((session) =>
       session.batch([
         SELECT_HEAD.bind(session, { applicationId }),
@@ -55,9 +55,9 @@ async function readOpen(engine: Engine, { applicationId, log, openDatabase }: En
       ]),
     );
     const rows = SELECT_OPEN.rows(open);
-    // An unknown D1 may show commands as open that were carried out, and one that refuses an entry gets no result. Only a
-    // reconciliation helps.
-    if (engine.replicator.standing.kind === "closed" || engine.replicator.isRefused) {
+    // A D1 whose head is not in the log may show commands as open that were carried out, and one that refuses an entry
+    // gets no result. Only a reconciliation helps.
+    if (engine.replicator.position.kind === "not-in-log" || engine.replicator.isRefused) {
       return rows.filter(({ command }) => isReconciliation(command));
     }
     const [head] = SELECT_HEAD.rows(heads);

@@ -31,7 +31,7 @@ export interface Sources {
   now: number;
   /** The latest time at which anything was logged, in milliseconds. */
   latestAt?: number;
-  /** The number at an index of a part of the range (permutation.ts); without it no number can be taken. */
+  /** The number at an index of a range segment (permutation.ts); without it no number can be taken. */
   numberAt?(segment: RangeSegment, index: number): number;
   /** A whole number from 0 to `limit - 1`, each equally likely. */
   randomBelow(limit: number): number;
@@ -224,13 +224,13 @@ export class Transaction {
    * because they are not in D1 yet; D1 is searched afterwards (replica/erasures.ts).
    *
    * @param withoutPerson changes what an event that names the user says
-   * @param goesOn whether D1 is being searched for this erasure already
+   * @param isSearching whether D1 is already being searched for this erasure
    */
   eraseFromD1(
     userId: string,
     alias: string,
     withoutPerson: (data: EventPayload["data"]) => EventPayload["data"],
-    goesOn: boolean,
+    isSearching: boolean,
   ): void {
     for (const { changes } of [...this.#full, { changes: this.#draft }]) {
       for (const { payload } of changes.events) payload.data = withoutPerson(payload.data);
@@ -240,11 +240,11 @@ export class Transaction {
     const through = Math.max(this.now, this.sources.latestAt ?? 0) + 1;
     const done = { userId, alias, throughEvent: eventIdPrefix(through) };
     this.#draft.erasures.push(done);
-    if (goesOn) this.tables.extendErasure(done);
+    if (isSearching) this.tables.extendErasure(done);
     else this.tables.addErasure(done);
   }
 
-  /** D1 has another application's row with this number: it counts as never drawn, and is never drawn again. */
+  /** D1 has another application's row with this number, so it is never drawn again. */
   addWithdrawn(number: number): void {
     this.#draft.withdrawn.push(number);
   }
@@ -257,7 +257,7 @@ export class Transaction {
     this.#draft.isForced = true;
   }
 
-  /** Followers of the feed start over: cursors expire. No badge has this change number, so no connected door is up to date. */
+  /** The feed's cursors expire. No badge has this change number, so no connected door is up to date. */
   renewEpoch(): void {
     this.counters.epoch = newRandomId();
     this.counters.lastChange++;
@@ -274,7 +274,7 @@ export class Transaction {
 
   /**
    * Whether the group takes no further call: it has as much as one entry may store, or it has erased a user. If the user comes
-   * back, the next entry adds the new badge, because the erased one must give up its unique place first.
+   * back, the next entry adds the new badge, because the erased one must first free its slot in D1's unique index.
    */
   get isFull(): boolean {
     const { size, erasures } = this.#draft;

@@ -23,7 +23,7 @@ export class Calls {
   #waiting: WaitingCall[] = [];
   /** Calls without a reply yet, by ID: one that is repeated meanwhile gets the same reply. */
   readonly #open = new Map<string, Promise<Reply>>();
-  /** Of recent calls, while they may be repeated: this instance's and its predecessor's. */
+  /** Outcomes of recent calls that may still be repeated, decided by this instance or an earlier one. */
   readonly #results = new Map<string, { until: number; outcome: CallOutcome }>();
   #hasEarlier = false;
 
@@ -92,7 +92,7 @@ export class Calls {
   #loadEarlier(now: number): void {
     const withdrawn = this.#log.recentlyWithdrawn(MAX_RECENT_ENTRIES);
     for (const group of this.#log.recentGroups(MAX_RECENT_ENTRIES, withdrawn.length > 0 ? 0 : now)) {
-      const isSplit = group.some(({ result }) => names(result, withdrawn));
+      const isSplit = group.some(({ result }) => mentionsAny(result, withdrawn));
       for (const { id, until, result } of group) {
         if (now >= until || this.#results.has(id) || (isSplit && result.kind === "refused")) continue;
         this.#results.set(id, { until, outcome: result });
@@ -104,7 +104,7 @@ export class Calls {
   /** Results that name a number must not be returned any more: it is another application's. */
   forget(numbers: readonly number[]): void {
     for (const [id, { until, outcome }] of this.#results) {
-      if (isResult(outcome) && names(outcome, numbers)) {
+      if (isResult(outcome) && mentionsAny(outcome, numbers)) {
         this.#results.set(id, { until, outcome: { kind: "unavailable" } });
       }
     }
@@ -116,8 +116,8 @@ const UNAVAILABLE: Reply = { outcome: { kind: "unavailable" }, bookmark: null };
 export const isResult = (outcome: CallOutcome): outcome is Result =>
   outcome.kind !== "unavailable" && outcome.kind !== "failed";
 
-/** Whether a result names one of these numbers. */
-export function names(result: Result, numbers: readonly number[]): boolean {
+/** Whether a result mentions one of these numbers. */
+export function mentionsAny(result: Result, numbers: readonly number[]): boolean {
   switch (result.kind) {
     case "created":
     case "existing":

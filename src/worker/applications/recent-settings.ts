@@ -4,7 +4,7 @@ import type { Database } from "../storage/database.ts";
 import type { Application, ApplicationCache } from "./application-cache.ts";
 
 /** Refusals that an administrator's newest settings may lift. UNAVAILABLE: the issuer's keys are not available. */
-const RESTS_ON_SETTINGS: readonly ErrorCode[] = [
+const SETTINGS_DEPENDENT_CODES: readonly ErrorCode[] = [
   "NUMBERS_EXHAUSTED",
   "RATE_LIMITED",
   "INVALID_PROOF",
@@ -28,7 +28,7 @@ export async function withRecentSettings<Result>(
   try {
     return await attempt(application);
   } catch (error) {
-    if (!(error instanceof ApiError) || !restsOnSettings(error)) throw error;
+    if (!(error instanceof ApiError) || !dependsOnSettings(error)) throw error;
     const recent = await applicationCache.findRecent(db, application.id, now());
     if (recent === undefined || recent.isDisabled || recent === application) throw error;
     return attempt(recent);
@@ -36,7 +36,7 @@ export async function withRecentSettings<Result>(
 }
 
 /** No setting makes a wrong proof right. */
-function restsOnSettings({ code, detail }: ApiError): boolean {
+function dependsOnSettings({ code, detail }: ApiError): boolean {
   const isWrongProof = code === "INVALID_PROOF" && detail !== undefined && detail !== "no-proof";
-  return RESTS_ON_SETTINGS.includes(code) && !isWrongProof;
+  return SETTINGS_DEPENDENT_CODES.includes(code) && !isWrongProof;
 }

@@ -44,7 +44,7 @@ export async function findLogin(
     request.isVerified &&
     (invitation === null || badge.invitation === invitation) &&
     // The time is taken after the reads, because the badge may have ended while D1 was slow.
-    isMereLogin(settings, request, badge, clock());
+    isLoginWithoutWrite(settings, request, badge, clock());
   return { badge, isFromReplica, settings, isUnchanged };
 }
 
@@ -65,7 +65,12 @@ async function settingsForBinding(
 }
 
 /** Whether a login with the badge is accepted and writes nothing. @param now milliseconds */
-function isMereLogin(application: Application, request: LoginRequest, badge: StoredBadge, now: number): boolean {
+function isLoginWithoutWrite(
+  application: Application,
+  request: LoginRequest,
+  badge: StoredBadge,
+  now: number,
+): boolean {
   const { keyThumbprint, metadata } = request;
   return (
     badge.currentNumber === badge.number &&

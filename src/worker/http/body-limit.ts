@@ -6,7 +6,7 @@ import {
   MAX_INVITATIONS_BODY_BYTES,
 } from "../../shared/limits/request-limits.ts";
 import { ApiError } from "../api-error.ts";
-import { untilHangUp } from "./body.ts";
+import { readOrReportHangUp } from "./body.ts";
 import type { HttpEnv } from "./environment.ts";
 
 /**
@@ -49,7 +49,7 @@ async function readUpTo(body: ReadableStream<Uint8Array>, maxBytes: number): Pro
   const chunks: Uint8Array[] = [];
   let length = 0;
   for (;;) {
-    const { done, value } = await untilHangUp(() => reader.read());
+    const { done, value } = await readOrReportHangUp(() => reader.read());
     if (done) break;
     length += value.byteLength;
     if (length > maxBytes) {

@@ -26,7 +26,7 @@ export async function readWholeBody(c: HonoContext<HttpEnv>): Promise<Record<str
 export async function readBytes(c: HonoContext<HttpEnv>): Promise<Uint8Array<ArrayBuffer>> {
   const known = c.get("body");
   if (known) return known;
-  const bytes = new Uint8Array(await untilHangUp(() => c.req.raw.arrayBuffer()));
+  const bytes = new Uint8Array(await readOrReportHangUp(() => c.req.raw.arrayBuffer()));
   c.set("body", bytes);
   return bytes;
 }
@@ -37,7 +37,7 @@ export async function readBytes(c: HonoContext<HttpEnv>): Promise<Uint8Array<Arr
  *
  * @throws ApiError INVALID_JSON
  */
-export async function untilHangUp<T>(read: () => Promise<T>): Promise<T> {
+export async function readOrReportHangUp<T>(read: () => Promise<T>): Promise<T> {
   try {
     return await read();
   } catch {

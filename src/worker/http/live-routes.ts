@@ -1,7 +1,7 @@
 import { Hono } from "hono";
 import { pageQuery } from "../../shared/requests.ts";
 import { ApiError } from "../api-error.ts";
-import { DOOR_CURSOR, pageDoors } from "../live/doors.ts";
+import { DOOR_CURSOR, pageDoors } from "../live/door-list.ts";
 import { holdCall } from "../live/hold-call.ts";
 import { clientAddress, requireListener } from "./authentication.ts";
 import type { HttpEnv } from "./environment.ts";

@@ -3,8 +3,8 @@ import { HOME_RECIPIENT, homeRequest } from "../../shared/script-commands.ts";
 import { log } from "../log.ts";
 import { readCommands, storeResult } from "../storage/command-rows.ts";
 import type { Database } from "../storage/database.ts";
+import { registerCopy } from "../storage/number-ranges.ts";
 import type { NumberRegister } from "./number-register.ts";
-import { registerCopy } from "./register-copy.ts";
 
 /**
  * Carries out the script's open commands for home 1's scheduler, in their order. A restored D1 may lack registrations,

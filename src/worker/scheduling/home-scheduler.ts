@@ -5,11 +5,11 @@ import { type Context, createContext } from "../context.ts";
 import { findHome } from "../homes.ts";
 import { log } from "../log.ts";
 import { stampHeartbeat } from "../storage/heartbeat.ts";
+import { registerCopy } from "../storage/number-ranges.ts";
+import { BEAT_PENDING, recordTick, type Tick } from "./detect-restore.ts";
 import { carryOutHomeCommands } from "./home-commands.ts";
 import { NumberRegister } from "./number-register.ts";
 import type { Checkpoints } from "./old-rows.ts";
-import { registerCopy } from "./register-copy.ts";
-import { BEATING, recordTick, type Tick } from "./restores.ts";
 import { sweepHome } from "./sweep.ts";
 import { compareAllocators, compareChunk, wakeForCommands } from "./wake-allocators.ts";
 
@@ -52,7 +52,7 @@ export class HomeScheduler extends DurableObject<Env> {
     state.storage.sql.exec(`CREATE TABLE IF NOT EXISTS tick (id INTEGER PRIMARY KEY CHECK (id = 1), home INTEGER NOT NULL,
       sequence INTEGER NOT NULL, ticked_at INTEGER NOT NULL, compare_after TEXT)`);
     state.storage.sql.exec(
-      "CREATE TABLE IF NOT EXISTS left_out (application_id TEXT PRIMARY KEY, since INTEGER NOT NULL)",
+      "CREATE TABLE IF NOT EXISTS unreached (application_id TEXT PRIMARY KEY, since INTEGER NOT NULL)",
     );
   }
 
@@ -62,7 +62,7 @@ export class HomeScheduler extends DurableObject<Env> {
     const recordAndCompare = async () => {
       const record = async () => {
         const before = this.#read();
-        if (before) this.#write(home, { ...before, sequence: BEATING });
+        if (before) this.#write(home, { ...before, sequence: BEAT_PENDING });
         this.#write(home, await recordTick(context, before));
       };
       const isRecorded = await attempt(home, "tick", record);
@@ -102,24 +102,24 @@ export class HomeScheduler extends DurableObject<Env> {
   /** After a restore of D1, makes the home's allocators compare themselves with it, chunk by chunk. */
   async #compare(context: Context, isRecorded: boolean): Promise<void> {
     const { sql } = this.ctx.storage;
-    await this.#compareLeft(context);
+    await this.#retryUnreached(context);
     for (let tick = this.#read(); tick?.compareAfter != null; tick = this.#read()) {
       const { next, failed } = await compareChunk(context, tick.compareAfter);
-      for (const id of failed) sql.exec("INSERT OR IGNORE INTO left_out VALUES (?, ?)", id, context.now());
+      for (const id of failed) sql.exec("INSERT OR IGNORE INTO unreached VALUES (?, ?)", id, context.now());
       this.#write(context.home, { ...tick, compareAfter: next });
     }
     const waitsSince = context.now() - MAX_WAIT_MILLISECONDS;
-    const isWaiting = sql.exec("SELECT 1 FROM left_out WHERE since > ?", waitsSince).toArray().length > 0;
+    const isWaiting = sql.exec("SELECT 1 FROM unreached WHERE since > ?", waitsSince).toArray().length > 0;
     if (isRecorded && !isWaiting) await stampHeartbeat(context.db, context.now());
   }
 
   /** Retries the allocators that an earlier tick could not reach. An idle one would not notice the restore by itself. */
-  async #compareLeft(context: Context): Promise<void> {
-    const rows = this.ctx.storage.sql.exec("SELECT application_id FROM left_out").toArray();
-    const left = rows.map((row) => applicationId.parse(row.application_id));
-    const failed = await compareAllocators(context, left);
-    for (const id of left.filter((one) => !failed.includes(one))) {
-      this.ctx.storage.sql.exec("DELETE FROM left_out WHERE application_id = ?", id);
+  async #retryUnreached(context: Context): Promise<void> {
+    const rows = this.ctx.storage.sql.exec("SELECT application_id FROM unreached").toArray();
+    const unreached = rows.map((row) => applicationId.parse(row.application_id));
+    const failed = await compareAllocators(context, unreached);
+    for (const id of unreached.filter((one) => !failed.includes(one))) {
+      this.ctx.storage.sql.exec("DELETE FROM unreached WHERE application_id = ?", id);
     }
   }
 

@@ -9,18 +9,9 @@ import { findRecipients } from "../storage/command-rows.ts";
 
 /** Wakes allocators for which the script has left commands. @throws Unavailable */
 export async function wakeForCommands(context: Context): Promise<void> {
-  for (let after = ""; ; ) {
-    const recipients = await findRecipients(context.db, after, TICK_CHUNK_APPLICATIONS);
-    const applications = recipients.filter((recipient) => recipient !== HOME_RECIPIENT);
-    await wake(
-      context,
-      applications.map((id) => applicationId.parse(id)),
-      false,
-    );
-    const last = recipients.at(-1);
-    if (last === undefined || recipients.length < TICK_CHUNK_APPLICATIONS) return;
-    after = last;
-  }
+  const recipients = (await findRecipients(context.db)).filter((recipient) => recipient !== HOME_RECIPIENT);
+  const applications = recipients.map((id) => applicationId.parse(id));
+  await wake(context, applications, false);
 }
 
 /**

@@ -14,7 +14,7 @@ export interface WakeMessages {
   isTick: boolean;
   /** The recipients that have waiting commands of the script. */
   recipients: Recipient[];
-  others: MessageBatch;
+  others: Pick<MessageBatch, "queue" | "messages">;
 }
 
 export function takeWakeMessages(batch: MessageBatch): WakeMessages {
@@ -27,18 +27,8 @@ export function takeWakeMessages(batch: MessageBatch): WakeMessages {
     isTick ||= isTickNow;
     return !message && !isTickNow;
   });
-  const others = messages.length === batch.messages.length ? batch : withMessages(batch, messages);
-  return { isTick, recipients: [...recipients], others };
+  return { isTick, recipients: [...recipients], others: { queue: batch.queue, messages } };
 }
-
-/** A batch with some of its messages. */
-const withMessages = (batch: MessageBatch, messages: readonly Message[]): MessageBatch => ({
-  queue: batch.queue,
-  metadata: batch.metadata,
-  messages,
-  retryAll: (options) => batch.retryAll(options),
-  ackAll: () => batch.ackAll(),
-});
 
 /** Wakes the allocator, and enqueues due events, because the script also sends this message when it has made an event due. */
 const wakeApplication = (context: Context | undefined, applicationId: ApplicationId) =>

@@ -2,7 +2,7 @@ import { and, asc, eq, gt, inArray, isNull, lt, lte, sql } from "drizzle-orm";
 import { scriptCommand } from "../../shared/schema.ts";
 import type { HomeResult, ScriptResult } from "../../shared/script-commands.ts";
 import type { Database } from "./database.ts";
-import { orm, type Placeholders, query, statement } from "./statement.ts";
+import { orm, type Placeholders, statement } from "./statement.ts";
 
 /** Commands of the administration script that wait for the service (contract section 21). */
 
@@ -48,25 +48,13 @@ export async function storeResult(db: Database, id: string, result: ScriptResult
   await db.write(STORE, { id, result: JSON.stringify(result) });
 }
 
-/** One index search per recipient, independent of the number of its commands. */
-const SELECT_RECIPIENTS = statement((p: Placeholders<{ after: string; limit: number }>) => {
-  const { recipient } = scriptCommand;
-  const next = (after: unknown) =>
-    sql`(SELECT ${recipient} FROM ${scriptCommand} WHERE ${scriptCommand.result} IS NULL AND ${recipient} > ${after}
-      ORDER BY ${recipient} LIMIT 1)`;
-  return query(
-    { recipient: sql<string>`each.found` },
-    (columns) => sql`
-    WITH RECURSIVE each (found) AS (
-      SELECT ${next(p.after)} UNION ALL SELECT ${next(sql`each.found`)} FROM each WHERE each.found IS NOT NULL)
-    SELECT ${columns} FROM each WHERE each.found IS NOT NULL LIMIT ${p.limit}`,
-  );
-});
+const SELECT_RECIPIENTS = statement(() =>
+  orm.selectDistinct({ recipient: scriptCommand.recipient }).from(scriptCommand).where(isOpen),
+);
 
-/** Recipients with waiting commands, in order. One round trip. @param after the last recipient of the previous page */
-export async function findRecipients(db: Database, after: string, limit: number): Promise<string[]> {
-  return (await db.all(SELECT_RECIPIENTS, { after, limit })).map(({ recipient }) => recipient);
-}
+/** Recipients with open commands. One round trip. */
+export const findRecipients = async (db: Database): Promise<string[]> =>
+  (await db.all(SELECT_RECIPIENTS, {})).map(({ recipient }) => recipient);
 
 const DELETE_OLD = statement((p: Placeholders<{ before: number; limit: number }>) => {
   const old = orm

@@ -166,17 +166,12 @@ async function readAtNearest<Values, Badge extends Flags>(
   bookmark: string | null,
   now: number,
 ): Promise<NearestRead<Badge>> {
-  if (bookmark === null) {
-    const { rows, isPrimary } = await db.allAtNearest(atPrimary, values, null);
-    const [found] = rows;
-    return isPrimary
-      ? { badge: readBadge(found), source: "primary" }
-      : { badge: found?.isFound === 1 ? found : undefined, source: "stale-replica" };
-  }
-  const { rows, isPrimary } = await db.allAtNearest(atReplica, values, bookmark);
+  // Without a bookmark a replica is never trusted.
+  const select: Statement<Values, Badge & { tickedAt?: number | null }> = bookmark === null ? atPrimary : atReplica;
+  const { rows, isPrimary } = await db.allAtNearest(select, values, bookmark);
   const [found] = rows;
   if (isPrimary) return { badge: readBadge(found), source: "primary" };
-  const isTrusted = found?.isReadable === 1 && isRecent(found.tickedAt, now);
+  const isTrusted = found?.isReadable === 1 && isRecent(found.tickedAt ?? null, now);
   return { badge: found?.isFound === 1 ? found : undefined, source: isTrusted ? "fresh-replica" : "stale-replica" };
 }
 

@@ -9,9 +9,6 @@ import { eachOf, orm, type Placeholders, statement } from "./statement.ts";
 
 const SELECT = statement(() => orm.select().from(numberRange));
 
-/** All registrations. One round trip. */
-export const listRegistrations = (db: Database): Promise<Registration[]> => db.all(SELECT, {});
-
 const PUT = statement((p: Placeholders<{ rows: readonly Registration[] }>) => {
   const columns = getTableColumns(numberRange);
   const { applicationId, ...others } = columns;
@@ -29,18 +26,23 @@ const PUT = statement((p: Placeholders<{ rows: readonly Registration[] }>) => {
 /** Rows per statement, so that their JSON stays below D1's limit for a bound value. */
 const CHUNK_ROWS = 5000;
 
-/** Replaces D1's rows of these applications. One round trip per 5,000 rows. */
-export async function putRegistrations(db: Database, registrations: readonly Registration[]): Promise<void> {
-  for (let start = 0; start < registrations.length; start += CHUNK_ROWS) {
-    await db.write(PUT, { rows: registrations.slice(start, start + CHUNK_ROWS) });
-  }
-}
-
 const DELETE = statement((p: Placeholders<{ id: ApplicationId }>) =>
   orm.delete(numberRange).where(eq(numberRange.applicationId, p.id)),
 );
 
-/** One round trip. */
-export async function deleteRegistration(db: Database, id: ApplicationId): Promise<void> {
-  await db.write(DELETE, { id });
-}
+export const registerCopy = (db: Database) => ({
+  /** All registrations. One round trip. */
+  list: (): Promise<Registration[]> => db.all(SELECT, {}),
+
+  /** Replaces D1's rows of these applications. One round trip per 5,000 rows. */
+  async put(registrations: readonly Registration[]): Promise<void> {
+    for (let start = 0; start < registrations.length; start += CHUNK_ROWS) {
+      await db.write(PUT, { rows: registrations.slice(start, start + CHUNK_ROWS) });
+    }
+  },
+
+  /** One round trip. */
+  async delete(id: ApplicationId): Promise<void> {
+    await db.write(DELETE, { id });
+  },
+});

@@ -4,8 +4,8 @@ import {
   ISSUER_DEADLINE_MILLISECONDS,
   ISSUER_KEYS_LIFETIME_SECONDS,
   ISSUER_KEYS_REFRESH_SECONDS,
-  ISSUER_PATIENCE_SECONDS,
   ISSUER_POLL_MILLISECONDS,
+  ISSUER_REFETCH_SECONDS,
   MAX_CACHED_ISSUERS,
 } from "../../shared/limits/user-token-limits.ts";
 import { ProviderError } from "../../shared/openid/fetch-json.ts";
@@ -48,11 +48,11 @@ export class IssuerKeys {
     const now = deps.now();
     if (happenedWithin(issuer.known?.fetchedAt, now, ISSUER_KEYS_REFRESH_SECONDS * 1000)) return issuer.known;
     const usable = usableKeys(issuer, now);
-    const patience = usable === null ? UNAVAILABLE_RETRY_SECONDS : ISSUER_PATIENCE_SECONDS;
+    const pauseSeconds = usable === null ? UNAVAILABLE_RETRY_SECONDS : ISSUER_REFETCH_SECONDS;
     if (isUnderWay(issuer, now)) {
       if (usable !== null) return usable;
       await untilFetched(deps, issuer);
-    } else if (!happenedWithin(issuer.failedAt, now, patience * 1000)) {
+    } else if (!happenedWithin(issuer.failedAt, now, pauseSeconds * 1000)) {
       await fetchKeys(deps, url, issuer);
     }
     return usableKeys(issuer, deps.now());
@@ -70,7 +70,7 @@ export class IssuerKeys {
     if (issuer.known === seen) {
       if (isUnderWay(issuer, now)) {
         await untilFetched(deps, issuer);
-      } else if (!happenedWithin(issuer.unknownKeyAt, now, ISSUER_PATIENCE_SECONDS * 1000)) {
+      } else if (!happenedWithin(issuer.unknownKeyAt, now, ISSUER_REFETCH_SECONDS * 1000)) {
         issuer.unknownKeyAt = now;
         await fetchKeys(deps, url, issuer);
       }

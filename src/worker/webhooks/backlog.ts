@@ -1,8 +1,8 @@
 import { eventIdTime } from "../../shared/identifiers.ts";
 import {
-  FEW_APPLICATION_ENQUEUED,
+  FIRST_ENQUEUED_PER_APPLICATION,
   LATE_EVENT_MILLISECONDS,
-  MAX_APPLICATION_ENQUEUED,
+  MAX_ENQUEUED_PER_APPLICATION,
   MAX_SWEEP_ENQUEUED,
   SWEEP_CHUNK_ROWS,
   UNTRIED_CHUNK_MILLISECONDS,
@@ -25,9 +25,9 @@ export async function enqueueDueEvents({ db, queue, now }: Context): Promise<num
   const startedAt = now();
   const find = (perApplication: number) =>
     findDueEvents(db, { now: startedAt, perApplication, limit: MAX_SWEEP_ENQUEUED });
-  const few = await find(FEW_APPLICATION_ENQUEUED);
-  const mayBeMore = few.length >= FEW_APPLICATION_ENQUEUED && few.length < MAX_SWEEP_ENQUEUED;
-  const due = mayBeMore ? await find(MAX_APPLICATION_ENQUEUED) : few;
+  const first = await find(FIRST_ENQUEUED_PER_APPLICATION);
+  const mayBeMore = first.length >= FIRST_ENQUEUED_PER_APPLICATION && first.length < MAX_SWEEP_ENQUEUED;
+  const due = mayBeMore ? await find(MAX_ENQUEUED_PER_APPLICATION) : first;
   const paces = new Map(due.map(({ applicationId }) => [applicationId, new DeliveryPace()]));
   // In the order of `due`, so that no application's events wait for all of another's.
   const messages = due.flatMap((id) => paces.get(id.applicationId)?.messagesFor([id], startedAt) ?? []);

@@ -8,6 +8,9 @@ import { type DeliveryMessage, deliveryMessage } from "./delivery-message.ts";
 /** The context of a home; undefined if it is not bound. */
 export type ContextOf = (home: number) => Context | undefined;
 
+/** A batch of messages, or a part of one. */
+type Messages = Pick<MessageBatch, "queue" | "messages">;
+
 /** One home's part of a batch. */
 interface HomeBatch {
   context: Context;
@@ -15,7 +18,7 @@ interface HomeBatch {
 }
 
 /** Handles a batch of the webhook queue. If a home's D1 fails, only that home's messages are redelivered. */
-export const consumeDeliveries = (contextOf: ContextOf, batch: MessageBatch): Promise<void> =>
+export const consumeDeliveries = (contextOf: ContextOf, batch: Messages): Promise<void> =>
   inEachHome(contextOf, batch, async (context, ids) => {
     await scheduler.wait(Math.min(...ids.map(({ afterMilliseconds = 0 }) => afterMilliseconds)));
     await deliverEvents(context, ids);
@@ -25,7 +28,7 @@ export const consumeDeliveries = (contextOf: ContextOf, batch: MessageBatch): Pr
  * Handles messages that the queue gave up on because D1 failed for too long. This only logs and records the failure: the
  * tick finds their events in D1.
  */
-export const consumeDeadLetters = (contextOf: ContextOf, batch: MessageBatch): Promise<void> =>
+export const consumeDeadLetters = (contextOf: ContextOf, batch: Messages): Promise<void> =>
   inEachHome(contextOf, batch, async ({ db }, ids) => {
     for (const { applicationId, eventId } of ids) {
       log("error", { event: "dead-letter", application: applicationId, eventId });
@@ -35,7 +38,7 @@ export const consumeDeadLetters = (contextOf: ContextOf, batch: MessageBatch): P
 
 async function inEachHome(
   contextOf: ContextOf,
-  batch: MessageBatch,
+  batch: Messages,
   handle: (context: Context, ids: readonly DeliveryMessage[]) => Promise<void>,
 ): Promise<void> {
   await Promise.all(
@@ -54,7 +57,7 @@ async function inEachHome(
 }
 
 /** A malformed message is logged and dropped: redelivery would not fix it. */
-function readBatch(contextOf: ContextOf, batch: MessageBatch): HomeBatch[] {
+function readBatch(contextOf: ContextOf, batch: Messages): HomeBatch[] {
   const read = batch.messages.flatMap((message) => {
     const { data: id } = deliveryMessage.safeParse(message.body);
     if (id) return [{ message, id }];

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { invitationDigest } from "../../../src/shared/identifiers.ts";
-import { DUE_CHUNK_ROWS, PURGE_INVITATIONS } from "../../../src/shared/limits/allocator-limits.ts";
+import { ENDS_CHUNK_ROWS, PURGE_INVITATIONS } from "../../../src/shared/limits/allocator-limits.ts";
 import { isoTime } from "../../../src/shared/time.ts";
 import type { NewInvitation, Result, Revoker, Rules } from "../../../src/worker/allocator/commands.ts";
 import {
@@ -8,8 +8,8 @@ import {
   decideInvite,
   decideRevocation,
 } from "../../../src/worker/allocator/decide/invitation.ts";
-import { decidePurge } from "../../../src/worker/allocator/decide/purge.ts";
-import { decideDue } from "../../../src/worker/allocator/decide/record-ends.ts";
+import { decidePurge } from "../../../src/worker/allocator/decide/purge-invitations.ts";
+import { decideEnds } from "../../../src/worker/allocator/decide/record-ends.ts";
 import { takeNumber } from "../../../src/worker/allocator/decide/take-number.ts";
 import {
   DIGEST,
@@ -145,21 +145,21 @@ describe("what the clock made due (contract sections 5, 12 and 18)", () => {
       scene.loadBadge({ expiresAt: NOW });
       scene.loadBadge({ number: 1002, device: device("other"), expiresAt: NOW + 1 });
       scene.loadInvitation({ expiresAtTime: NOW });
-      expect(decideDue(scene)).toEqual({ kind: "recorded", isDone: true });
+      expect(decideEnds(scene)).toEqual({ kind: "recorded", isDone: true });
       expect(scene.issued(1001)).toMatchObject({ state: "active", endedAt: NOW, change: 41, statusChange: 41 });
       expect(scene.issued(1002)).toMatchObject({ endedAt: null, change: 10 });
       expect(eventsOf(scene).map(({ event }) => event)).toEqual(["badge:expired", "invitation:expired"]);
-      expect(decideDue(scene)).toEqual({ kind: "recorded", isDone: true });
+      expect(decideEnds(scene)).toEqual({ kind: "recorded", isDone: true });
       expect(scene.events).toHaveLength(2);
     }));
 
   it("recording the ends of invitations continues in another transaction if there are more than a chunk", () =>
     inAllocator((open) => {
       const scene = open();
-      for (let place = 0; place <= DUE_CHUNK_ROWS; place++) {
+      for (let place = 0; place <= ENDS_CHUNK_ROWS; place++) {
         scene.loadInvitation({ digest: digest(`${place}`), number: 2000 + place, expiresAtTime: NOW });
       }
-      expect([decideDue(scene), decideDue(scene)]).toMatchObject([{ isDone: false }, { isDone: true }]);
+      expect([decideEnds(scene), decideEnds(scene)]).toMatchObject([{ isDone: false }, { isDone: true }]);
     }));
 });
 

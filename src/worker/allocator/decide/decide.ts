@@ -3,8 +3,8 @@ import type { Transaction } from "../transaction.ts";
 import { decideBlock, decideUnblock } from "./block.ts";
 import { decideErase } from "./erase.ts";
 import { decideInvitationErasure, decideInvite, decideRevocation } from "./invitation.ts";
-import { decidePurge } from "./purge.ts";
-import { decideDue } from "./record-ends.ts";
+import { decidePurge } from "./purge-invitations.ts";
+import { decideEnds } from "./record-ends.ts";
 import { decideBadge } from "./request-badge.ts";
 import { skipNumbers } from "./take-number.ts";
 import { decideTransition } from "./transition.ts";
@@ -28,8 +28,8 @@ export function decide(transaction: Transaction, { command, audit }: Pick<Call, 
       return decideRevocation(transaction, audit, command);
     case "erase-invitation":
       return decideInvitationErasure(transaction, audit, command);
-    case "due":
-      return decideDue(transaction);
+    case "record-ends":
+      return decideEnds(transaction);
     case "purge":
       return decidePurge(transaction, command.after, command.endedUntil);
     case "skip":

@@ -137,13 +137,13 @@ export function decideInvitationErasure(
   return { kind: "invitation-erased", number: invitation.number };
 }
 
-/** The invitation as it is now: if the clock has ended it, that is recorded. */
+/** The invitation as it is now: if its end has passed, that is recorded. */
 function withRecordedEnd(transaction: Transaction, invitation: InvitationRow): InvitationRow {
   const isPast = invitation.state === "pending" && invitation.expiresAtTime <= transaction.now;
   return isPast ? endInvitation(transaction, BY_CLOCK, invitation, "expired") : invitation;
 }
 
-/** An Idempotency-Key that is used again when its first invitation was deleted gives the same token another number. */
+/** If an Idempotency-Key is used again after its first invitation was deleted, the same token gets another number. */
 function find({ tables }: Transaction, id: InvitationDigest | number): InvitationRow | undefined {
   if (typeof id !== "number") return tables.invitation(id);
   const digest = tables.badge(id)?.invitation;

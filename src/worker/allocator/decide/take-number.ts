@@ -65,7 +65,7 @@ export function takeLimitedNumber(
 
 /**
  * Leaves out fresh numbers that an allocator may have issued before it lost its storage (contract section 21). D1 may have been
- * restored to before any number of the range, or of its last part, was drawn.
+ * restored to before any number of the range, or of its last segment, was drawn.
  */
 export function skipNumbers(transaction: Transaction, { numbers, range, found }: SkipCommand): Result {
   let left = numbers;

@@ -63,10 +63,10 @@ function record(
   return changed;
 }
 
-/** Lists of visits go by the invitation that the badge was claimed from (contract section 19). */
+/** Lists of visits use the times of the invitation that the badge was claimed from (contract section 19). */
 function moveVisit(transaction: Transaction, { number, invitation: digest, startsAt, expiresAt }: IssuedBadge): void {
   const invitation = digest === null ? undefined : transaction.tables.invitation(digest);
-  // An Idempotency-Key that is used again when its first invitation was deleted gives the same token another number.
+  // If an Idempotency-Key is used again after its first invitation was deleted, the same token gets another number.
   if (invitation?.number !== number) return;
   const moved = { ...invitation, badgeStartsAtTime: startsAt, badgeExpiresAtTime: expiresAt };
   transaction.updateInvitation(invitation, moved);

@@ -38,11 +38,12 @@ export async function copyStep(parts: ReplicaParts): Promise<CopyStep> {
   const head = await readHead(db, applicationId);
   if (!head) return "unknown";
   const from: LogHead = { sequence: head.sequence, entry: head.entry, counters: countersOf(head) };
-  // Unless no number was ever drawn, followers of the feed begin again. The next badge brings its signing key again.
+  // If any number was ever drawn, the feed's cursors expire. With `lastSigningKey` 0, the next badge's entry has its
+  // signing key again.
   const renewed = isUnused(from) ? {} : { epoch: newRandomId(), lastChange: from.counters.lastChange + 1 };
   const counters = { ...from.counters, ...renewed, lastSigningKey: 0 };
   const to: LogHead = { sequence: from.sequence + 1, entry: newRandomId(), counters };
-  // The log knows both heads, wherever D1 is when the response is lost, or is restored to.
+  // Logged before the batch, so that the log has D1's head whether or not the batch arrives, and after a restore.
   tables.orm.transaction(() => {
     clearRows(tables.orm);
     log.begin([from, to], now());
@@ -54,7 +55,7 @@ export async function copyStep(parts: ReplicaParts): Promise<CopyStep> {
 const isUnused = ({ counters: { lastChange, rangeSegments } }: LogHead): boolean =>
   lastChange === 0 && rangeSegments.length === 0;
 
-/** Nobody can have decided a call before the copy of an unused application. */
+/** 0 for an unused application, for which no call can have been decided before. */
 const copiedAt = (head: LogHead, now: number): number => (isUnused(head) ? 0 : now);
 
 async function moveHead(

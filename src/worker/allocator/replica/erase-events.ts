@@ -4,10 +4,10 @@ import { ERASE_CHUNK_ROWS } from "../../../shared/limits/allocator-limits.ts";
 import { badge, webhookEvent } from "../../../shared/schema.ts";
 import type { Database } from "../../storage/database.ts";
 import { columnName, orm, type Placeholders, statement } from "../../storage/statement.ts";
-import type { Chunk } from "../log-entry.ts";
+import type { SearchRange } from "../log-entry.ts";
 
 /** Rows of an application that are looked through at once, by their IDs. */
-export type SearchedChunk = Chunk & { applicationId: ApplicationId };
+export type SearchedChunk = SearchRange & { applicationId: ApplicationId };
 
 const isInChunk = (p: Placeholders<SearchedChunk>) =>
   sql`${webhookEvent.applicationId} = ${p.applicationId} AND ${webhookEvent.id} > ${p.after} AND ${webhookEvent.id} <= ${p.through}`;

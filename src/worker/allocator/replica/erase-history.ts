@@ -56,8 +56,10 @@ const SELECT_MENTIONS = statement((p: Placeholders<SearchedChunk>) =>
     .limit(READ_MENTIONS),
 );
 
-/** Each row names its application, because SQLite would otherwise read the whole history for every row. */
-/** Gives rows the texts that `findMentions` returned for them. */
+/**
+ * Stores the texts that `findMentions` returned. Each row names its application, because SQLite would otherwise read
+ * the whole history for every row.
+ */
 export const ERASE_MENTIONED = statement<{ rows: readonly unknown[] }, SQL>(({ rows }) => {
   const [actorName, reason] = [history.actorName, history.reason].map(columnName);
   const field = (name: string) => sql`row.value ->> ${sql.raw(`'${name}'`)}`;

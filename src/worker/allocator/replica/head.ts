@@ -104,10 +104,10 @@ const CLOSE = statement<{ applicationId: ApplicationId; entry: string; readableF
 );
 
 /**
- * Sets the readers' flag by itself. One round trip, once.
+ * Sets the readers' flag without a batch. One round trip, once.
  *
- * @param readableFrom the sequence from which readers may read again. By default a fence has to reset the flag: nobody may read until
- *   an administrator has decided
+ * @param readableFrom the sequence from which readers may read again. By default no sequence reaches it: readers stay
+ *   stopped until a fence overwrites the flag
  * @throws Unavailable
  */
 export async function closeToReaders(

@@ -62,7 +62,7 @@ const rowStatement = byShape(
               names.map((_, index) => value(index)),
               sql`, `,
             )} FROM ${each(rows)}
-            WHERE ${isUnclaimed(table, columns.split(","), applicationId)} ${ifTaken(table, names, applicationId)}`;
+            WHERE ${mayStore(table, columns.split(","), applicationId)} ${ifTaken(table, names, applicationId)}`;
         case "update":
           return sql`UPDATE ${target} SET ${sql.join(
             names.flatMap((name, index) => (index === 0 ? [] : [sql`${name} = ${value(index)}`])),
@@ -87,14 +87,14 @@ function ifTaken(table: RowTable, names: readonly SQL[], applicationId: unknown)
 }
 
 /** Invitations and freed numbers are stored only where the number is not another application's. */
-function isUnclaimed(table: RowTable, columns: readonly string[], applicationId: unknown): SQL {
+function mayStore(table: RowTable, columns: readonly string[], applicationId: unknown): SQL {
   if (table !== "invitation" && table !== "freedNumber") return sql`true`;
-  return isNotForeign(value(columns.indexOf("number" satisfies keyof InvitationRow & keyof FreedRow)), applicationId);
+  return isFreeOrOwn(value(columns.indexOf("number" satisfies keyof InvitationRow & keyof FreedRow)), applicationId);
 }
 
 const held = alias(badge, "held");
 
-const isNotForeign = (number: SQL, applicationId: unknown): SQL =>
+const isFreeOrOwn = (number: SQL, applicationId: unknown): SQL =>
   sql`NOT EXISTS (SELECT 1 FROM ${badge} AS ${held} WHERE ${held.number} = ${number}
     AND ${held.applicationId} <> ${applicationId})`;
 
@@ -156,7 +156,7 @@ const INSERT_HISTORY = statement<RowValues, SQL>(({ applicationId, rows }) => {
  * are due at once, too, because ticks look for untried events of the last minutes only. Returns the IDs of events that are to be
  * sent now.
  */
-const insertEvents = (isAgain: boolean) =>
+const insertEvents = (isResent: boolean) =>
   statement<RowValues & { now: number; isHeldWithoutUrl: number }, Returning<{ id: typeof webhookEvent.id }>>(
     ({ applicationId, rows, now, isHeldWithoutUrl }) => {
       const event = webhookEvent;
@@ -175,23 +175,26 @@ const insertEvents = (isAgain: boolean) =>
         { id: event.id },
         (columns) => sql`INSERT INTO ${event} (${sql.join(names.map(columnName), sql`, `)})
         SELECT ${applicationId}, ${field("payload.id")}, ${field("payload.event")}, ${field("payload")}, iif(${isHeld}, 'held', 'pending'),
-          ${isAgain ? sql`${now}` : dueIfLate(now)}, ${field("createdAt")}
+          ${isResent ? sql`${now}` : dueIfLate(now)}, ${field("createdAt")}
         FROM ${each(rows)} JOIN ${application} ON ${application.id} = ${applicationId}
-          AND ${isAgain ? sql`(${url} IS NOT NULL OR ${isHeldWithoutUrl})` : sql`${url} IS NOT NULL`}
+          AND ${isResent ? sql`(${url} IS NOT NULL OR ${isHeldWithoutUrl})` : sql`${url} IS NOT NULL`}
           AND instr(',' || ${application.events} || ',', ',' || (${field("payload.event")}) || ',') > 0
-        WHERE ${isNotForeign(field("payload.data.id"), applicationId)}
+        WHERE ${isFreeOrOwn(field("payload.data.id"), applicationId)}
         ON CONFLICT DO NOTHING
         RETURNING ${columns}`,
       );
     },
   );
 
-/** Half of what ticks allow for, because D1 may carry out a batch a while after it was sent. */
+/**
+ * Due at once if the event is older than half of `LATE_EVENT_MILLISECONDS`, else no due time. Half, because D1 may
+ * apply a batch long after it was sent.
+ */
 const dueIfLate = (now: unknown): SQL =>
   sql`iif(${field("createdAt")} < ${now} - ${sql.raw(String(LATE_EVENT_MILLISECONDS / 2))}, ${now}, NULL)`;
 
 const INSERT_EVENTS = insertEvents(false);
-const INSERT_EVENTS_AGAIN = insertEvents(true);
+const INSERT_RESENT_EVENTS = insertEvents(true);
 
 const ENSURE_KEYS = statement<RowValues, SQL>(({ applicationId, rows }) => {
   const key = signingKey;
@@ -246,8 +249,8 @@ const ERASE_COMMANDS = statement<ErasureValues, SQL>(({ applicationId, userId, a
       AND ${userId} IN (${command} ->> '$.command.userId', ${result} ->> '$.badge.userId')`;
 });
 
-/** What matters for events that are sent again. */
-interface Again {
+/** What events that are sent again need. */
+interface Resend {
   /** The time of sending, in milliseconds: they are due at once. */
   now: number;
   /** Whether the application had a URL: where it is gone, its events are held. */
@@ -263,10 +266,10 @@ export class RenderedEntries {
   constructor(
     session: D1DatabaseSession,
     applicationId: ApplicationId,
-    entries: readonly { changes: EntryChanges; isAgain: boolean }[],
-    again: Again,
+    entries: readonly { changes: EntryChanges; isResent: boolean }[],
+    resend: Resend,
   ) {
-    for (const { changes, isAgain } of entries) this.#add(session, applicationId, changes, isAgain, again);
+    for (const { changes, isResent } of entries) this.#add(session, applicationId, changes, isResent, resend);
   }
 
   /** IDs of the events that were recorded. @param results of the statements, in their order */
@@ -285,8 +288,8 @@ export class RenderedEntries {
     session: D1DatabaseSession,
     applicationId: ApplicationId,
     changes: EntryChanges,
-    isAgain: boolean,
-    { now, hadUrl }: Again,
+    isResent: boolean,
+    { now, hadUrl }: Resend,
   ): void {
     const { rows, history, events, erasures, eventSearches, erasedHistory, results, keys } = changes;
     const { lastNumber, endedDay, withdrawn } = changes;
@@ -310,11 +313,11 @@ export class RenderedEntries {
         for (const one of from) statements.push(one.bind(session, { applicationId, userId, alias }));
       }
     };
-    // What the group recorded itself names the person only if it came after the erasure.
+    // Before INSERT_HISTORY: this entry's own rows name the person only if they came after the erasure.
     erase([ERASE_HISTORY, ERASE_ACTOR]);
     add(INSERT_HISTORY, history);
     add(STORE_RESULTS, results);
-    // With its result, the command that erases names the person no more.
+    // After STORE_RESULTS, because a command is erased only once it has a result; the erasing command is one of them.
     erase([ERASE_COMMANDS, ERASE_COMMANDER]);
     for (const chunk of eventSearches) statements.push(ERASE_EVENTS.bind(session, { ...chunk, applicationId }));
     add(
@@ -323,7 +326,7 @@ export class RenderedEntries {
     );
     if (events.length === 0) return;
     this.#events.push(statements.length);
-    const insert = isAgain ? INSERT_EVENTS_AGAIN : INSERT_EVENTS;
+    const insert = isResent ? INSERT_RESENT_EVENTS : INSERT_EVENTS;
     statements.push(insert.bind(session, { applicationId, rows: events, now, isHeldWithoutUrl: hadUrl ? 1 : 0 }));
   }
 }

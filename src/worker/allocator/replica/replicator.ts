@@ -16,13 +16,13 @@ import { RenderedEntries } from "./render.ts";
 import { republish } from "./republish.ts";
 
 /** D1's position in the log. */
-export type Standing =
+export type D1Position =
   /** It has to be asked: nothing was compared yet, or nobody knows whether D1 has the last batch. */
-  | { kind: "unknown" }
+  | { kind: "uncertain" }
   /** D1 has the entries up to this one. */
   | { kind: "following"; at: Mark }
   /** D1's head is no entry of the log, or D1 does not know the application: an administrator decides. */
-  | { kind: "closed" };
+  | { kind: "not-in-log" };
 
 interface ReplicatorParts {
   applicationId: ApplicationId;
@@ -37,9 +37,9 @@ interface ReplicatorParts {
   /**
    * D1 has another application's rows with these numbers.
    *
-   * @param isAgain whether results that name them may have been returned already
+   * @param mayHaveBeenSeen whether results that name them may have been returned, and readers may have seen them
    */
-  withdraw(numbers: readonly number[], isAgain: boolean): void;
+  withdraw(numbers: readonly number[], mayHaveBeenSeen: boolean): void;
   /** Logs an entry that changes nothing. */
   appendEmpty(): void;
 }
@@ -50,16 +50,16 @@ interface ReplicatorParts {
  */
 export class Replicator {
   readonly #parts: ReplicatorParts;
-  #standing: Standing = { kind: "unknown" };
+  #position: D1Position = { kind: "uncertain" };
   /** The sequence from which readers may read again: set by a comparison that found D1 behind. */
   #readableFrom = 0;
-  /** Whether D1's own flag is not to be kept. */
-  #isFlagReset = false;
+  /** Whether the next fence overwrites D1's `readable_from` instead of keeping the higher one. */
+  #overwritesFlag = false;
   /** Where D1 is unless it was restored: at `from`, or at `to` if the last batch went through. Null: this instance does not know. */
   #expected: { from: string; to: string } | null = null;
   /** Whether D1 refused the last batch. */
   #isRefused = false;
-  /** How often D1 was doubted: what was read before a doubt does not end it. */
+  /** Number of calls of `doubt`. A read that began before the last of them does not settle it. */
   #doubts = 0;
   #bookmark: string | null = null;
 
@@ -67,8 +67,8 @@ export class Replicator {
     this.#parts = parts;
   }
 
-  get standing(): Standing {
-    return this.#standing;
+  get position(): D1Position {
+    return this.#position;
   }
 
   /** Whether D1 refuses the next entry until something is changed (`entry-refused` in the log). */
@@ -83,29 +83,29 @@ export class Replicator {
 
   /** Sequence of the last entry that D1 is known to have. */
   get sentThrough(): number {
-    return this.#standing.kind === "following" ? this.#standing.at.sequence : 0;
+    return this.#position.kind === "following" ? this.#position.at.sequence : 0;
   }
 
   /** How many entries D1 lacks. */
   get behind(): number {
     const head = this.#parts.log.head();
-    return this.#standing.kind === "following" && head ? head.sequence - this.#standing.at.sequence : 0;
+    return this.#position.kind === "following" && head ? head.sequence - this.#position.at.sequence : 0;
   }
 
   /** D1 may have been restored since it was compared. */
   doubt(): void {
     this.#doubts++;
-    if (this.#standing.kind === "following") {
-      const { entry } = this.#standing.at;
+    if (this.#position.kind === "following") {
+      const { entry } = this.#position.at;
       // A batch that is under way may still move it.
       this.#expected ??= { from: entry, to: entry };
     }
-    this.#standing = { kind: "unknown" };
+    this.#position = { kind: "uncertain" };
   }
 
   /** @param doubts as they were when D1 was asked */
   #follow(at: Mark, doubts: number): void {
-    this.#standing = { kind: "following", at };
+    this.#position = { kind: "following", at };
     if (doubts !== this.#doubts) this.doubt();
   }
 
@@ -116,7 +116,7 @@ export class Replicator {
     const doubts = this.#doubts;
     const step = await copyStep({ db, applicationId, tables, log, now });
     this.#bookmark = db.bookmark ?? this.#bookmark;
-    if (step === "unknown") this.#standing = { kind: "closed" };
+    if (step === "unknown") this.#position = { kind: "not-in-log" };
     // The last page was read together with D1's head, so both sides have been compared.
     const head = log.head();
     if (step === "done" && head) this.#follow(head, doubts);
@@ -138,7 +138,7 @@ export class Replicator {
       tables.touch();
       // If this fails, both sides are compared again at once: readers must not read what nobody knows.
       if (head && head.readableFrom <= head.sequence) await closeToReaders(db, applicationId, head.entry);
-      this.#standing = { kind: "closed" };
+      this.#position = { kind: "not-in-log" };
       logLine("error", {
         event: "database-unknown",
         application: applicationId,
@@ -149,11 +149,11 @@ export class Replicator {
     }
     const isAfterBatch = head.entry === this.#expected?.to;
     const isBeforeBatch = head.entry === this.#expected?.from;
-    // D1 is no longer there. If it is there again later, it was restored.
+    // D1 has left the entry at which the batch began; if it is found there again, it was restored.
     if (!isBeforeBatch) this.#expected = null;
-    // Later entries were never sent.
+    // After the batch, D1 lacks only entries that were never sent.
     if (head.sequence < newest.sequence && !isAfterBatch) {
-      // If D1 is where that batch began, it may never have had the rest: that is not marked as sent again.
+      // If D1 is where the batch began, it may never have had the later entries, so they are not marked as resent.
       if (!isBeforeBatch) {
         log.renewAfter(head.sequence, now());
         // D1 has lost what searches for erased users changed: they are repeated.
@@ -166,10 +166,10 @@ export class Replicator {
       }
     }
     // Readers were stopped for good while D1's head was unknown, and D1 was restored since.
-    this.#isFlagReset = head.readableFrom > newest.sequence;
-    if (this.#isFlagReset) appendEmpty();
+    this.#overwritesFlag = head.readableFrom > newest.sequence;
+    if (this.#overwritesFlag) appendEmpty();
     if (head.refused.length > 0) withdraw(head.refused, true);
-    this.#standing = { kind: "following", at: head };
+    this.#position = { kind: "following", at: head };
   }
 
   /**
@@ -180,8 +180,8 @@ export class Replicator {
    */
   async send(maxCharacters: number): Promise<boolean> {
     const { openDatabase, applicationId, tables, now, enqueue, notify, withdraw } = this.#parts;
-    if (this.#standing.kind !== "following") return false;
-    const { at } = this.#standing;
+    if (this.#position.kind !== "following") return false;
+    const { at } = this.#position;
     const entries = this.#nextEntries(at, maxCharacters);
     if (!entries) return false;
     const last = entries.at(-1);
@@ -195,7 +195,7 @@ export class Replicator {
     try {
       const move = fence(session, applicationId, at.entry, {
         ...to,
-        readableFrom: { keep: !this.#isFlagReset, sequence: this.#readableFrom },
+        readableFrom: { keep: !this.#overwritesFlag, sequence: this.#readableFrom },
       });
       const [, ...results] = await withDeadline("D1", PLATFORM_DEADLINE_MILLISECONDS, () =>
         session.batch([move, ...rendered.statements]),
@@ -204,12 +204,12 @@ export class Replicator {
       if (refused.length > 0)
         withdraw(
           refused,
-          entries.some(({ isAgain }) => isAgain),
+          entries.some(({ isResent }) => isResent),
         );
       this.#expected = null;
       this.#isRefused = false;
       this.#follow(to, doubts);
-      this.#isFlagReset = false;
+      this.#overwritesFlag = false;
       this.#bookmark = session.getBookmark();
       const events = rendered.newEvents(results);
       if (events.length > 0 && !hadUrl) tables.changeSelf({ hasRecordedEvents: true });
@@ -217,7 +217,7 @@ export class Replicator {
       if (entries.some(changesStatus)) notify();
       return true;
     } catch (error) {
-      this.#standing = { kind: "unknown" };
+      this.#position = { kind: "uncertain" };
       const fields = { application: applicationId, sequence: last.sequence, error };
       this.#isRefused = isRefusal(error);
       if (!this.#isRefused) {
@@ -239,7 +239,7 @@ export class Replicator {
     try {
       return nextBatch(log.after(sequence, SEND_ENTRIES), maxCharacters);
     } catch (error) {
-      this.#standing = { kind: "unknown" };
+      this.#position = { kind: "uncertain" };
       logLine("error", { event: "entry-refused", application: applicationId, sequence: sequence + 1, error });
       return null;
     }

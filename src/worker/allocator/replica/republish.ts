@@ -179,7 +179,7 @@ const DELETE_NEWER_HISTORY = statement<{ applicationId: ApplicationId; from: str
  */
 async function sendEventsAgain(parts: ReplicaParts, mover: Mover, known: number): Promise<void> {
   const { applicationId, log } = parts;
-  const from = historyIdPrefix(log.oldest() ?? parts.now());
+  const from = historyIdPrefix(log.oldestKeptAt() ?? parts.now());
   const through = log.head()?.sequence ?? 0;
   await mover.move((session) => [DELETE_NEWER_HISTORY.bind(session, { applicationId, from })]);
   const batch: EntryChanges[] = [];
@@ -203,7 +203,7 @@ function render(
   session: D1DatabaseSession,
   ...entries: EntryChanges[]
 ): D1PreparedStatement[] {
-  const again = { now: now(), hadUrl: tables.self()?.hasRecordedEvents ?? false };
-  const sentAgain = entries.map((changes) => ({ changes, isAgain: true }));
-  return new RenderedEntries(session, applicationId, sentAgain, again).statements;
+  const resend = { now: now(), hadUrl: tables.self()?.hasRecordedEvents ?? false };
+  const resent = entries.map((changes) => ({ changes, isResent: true }));
+  return new RenderedEntries(session, applicationId, resent, resend).statements;
 }

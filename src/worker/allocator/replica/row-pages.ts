@@ -13,7 +13,7 @@ export type PageKey = readonly [string | number, string | number];
 
 interface PageValues {
   applicationId: ApplicationId;
-  /** The ends of the head's parts. */
+  /** The ends of the head's range segments. */
   first: number;
   last: number;
   after1: string | number;
@@ -42,7 +42,7 @@ const p = {
 const rangeEnd = (end: SQLiteColumn): SQL =>
   sql`(SELECT ${end} FROM ${schema.application} WHERE ${schema.application.id} = ${p.applicationId})`;
 
-/** The numbers that the application can have: those of the head's parts, and those of its range. */
+/** The numbers that the application can have: those of the head's range segments, and those of its range. */
 const numbers = {
   first: sql`min(${p.first}, coalesce(${rangeEnd(schema.application.firstNumber)}, ${p.first}))`,
   last: sql`max(${p.last}, coalesce(${rangeEnd(schema.application.lastNumber)}, ${p.last}))`,
@@ -122,7 +122,7 @@ export function readPage(
   return { rows: rows.map(({ applicationId: _, rowKey: __, ...row }) => row), next };
 }
 
-/** The numbers between the ends of all parts of the range. */
+/** The numbers between the ends of all range segments. */
 const extent = ({ rangeSegments }: Counters): { first: number; last: number } => ({
   first: Math.min(...rangeSegments.map(({ first }) => first), Number.MAX_SAFE_INTEGER),
   last: Math.max(...rangeSegments.map(({ first, size }) => first + size - 1), 0),

@@ -6,7 +6,7 @@ import { entry } from "./schema.ts";
 import type { Orm } from "./tables.ts";
 
 export interface LoggedEntry
-  extends Pick<typeof entry.$inferSelect, "sequence" | "id" | "calls" | "keptAt" | "isAgain"> {
+  extends Pick<typeof entry.$inferSelect, "sequence" | "id" | "calls" | "keptAt" | "isResent"> {
   counters: Counters;
   changes: EntryChanges;
 }
@@ -58,7 +58,7 @@ export class Log {
     return this.#newest.get();
   }
 
-  append({ counters, ...row }: Omit<LoggedEntry, "isAgain">): void {
+  append({ counters, ...row }: Omit<LoggedEntry, "isResent">): void {
     const stored = { ...row, ...counters, changes: toStored(row.changes) };
     this.#insert.run({ ...stored, bytes: bytesOf(stored) });
   }
@@ -95,8 +95,8 @@ export class Log {
    */
   renewAfter(sequence: number, now: number): void {
     // One statement: each rewrites the entries, which may be gigabytes.
-    const isAgain = sql`${entry.isAgain} OR ${entry.sequence} > ${sequence}`;
-    this.#orm.update(entry).set({ keptAt: now, isAgain }).where(gte(entry.sequence, sequence)).run();
+    const isResent = sql`${entry.isResent} OR ${entry.sequence} > ${sequence}`;
+    this.#orm.update(entry).set({ keptAt: now, isResent }).where(gte(entry.sequence, sequence)).run();
   }
 
   /**
@@ -145,23 +145,26 @@ export class Log {
     }
   }
 
-  /** When the oldest entry was kept, in milliseconds. Null: there is no other. */
-  oldest(): number | null {
+  /** `keptAt` of the oldest entry; null if it is the only one. */
+  oldestKeptAt(): number | null {
     return this.#ofOldest()?.from ?? null;
   }
 
-  /** Until when D1 was at the oldest entry, in milliseconds: the entry is kept 31 days from then. Null: it still is. */
+  /**
+   * When the second entry followed the oldest one, in milliseconds: the oldest is kept for 31 days from then. Null if
+   * it is the only one.
+   */
   endOfOldest(): number | null {
     return this.#ofOldest()?.until ?? null;
   }
 
-  /** When the newest entry was kept, in milliseconds. */
-  newest(): number | null {
+  /** `keptAt` of the newest entry. */
+  newestKeptAt(): number | null {
     return this.#ofNewest(entry.keptAt).get()?.value ?? null;
   }
 
   /** The latest time at which anything was logged, in milliseconds. */
-  latest(): number {
+  latestLoggedAt(): number {
     return this.#ofNewest(entry.latestAt).get()?.value ?? 0;
   }
 
@@ -176,8 +179,8 @@ export class Log {
   }
 
   /**
-   * Deletes the oldest entries, as far as one step goes. One more than is too old stays: D1 was at that entry until the next one
-   * came, and may be restored to it.
+   * Deletes at most `limit` of the oldest entries. The newest of those that are too old stays, because D1 was at it
+   * until the next one came, and may be restored to it.
    *
    * @param keptBefore milliseconds: older ones go; null: all may
    * @param through D1 has the entries up to this one: it stays, and so do later ones
@@ -205,7 +208,8 @@ export class Log {
   }
 
   /**
-   * Begins anew: D1's rows, which are copied next, are those of both entries. D1 may be restored to the first one, too.
+   * Replaces the log with two entries that stand for the same rows, which are copied from D1 next. The first one stays
+   * because D1 may be restored to it.
    *
    * @param heads where D1 was, and the empty entry to which the copy has moved it
    */

@@ -71,7 +71,7 @@ export const entry = sqliteTable("entry", {
   /** The latest time at which this entry or an earlier one was logged, in milliseconds. The clock may have gone back since. */
   latestAt: integer("latest_at").notNull().default(0),
   /** Whether D1 may have had it and lost it since. */
-  isAgain: integer("is_again", { mode: "boolean" }).notNull().default(false),
+  isResent: integer("is_resent", { mode: "boolean" }).notNull().default(false),
 });
 
 /**

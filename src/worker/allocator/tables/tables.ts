@@ -233,7 +233,10 @@ export class Tables {
     return this.orm.select({ count: count() }).from(freedNumber).get()?.count ?? 0;
   }
 
-  /** D1's events up to one, and history as old, must be searched for an erased user: from the beginning, if it has begun. */
+  /**
+   * Starts, or restarts, the search for an erased user: of D1's events through `throughEvent`, then of history from
+   * before the same time.
+   */
   addErasure({ userId, alias, throughEvent }: Erasure): void {
     this.orm
       .insert(erasure)
@@ -242,7 +245,7 @@ export class Tables {
       .run();
   }
 
-  /** A search that goes on also looks through what is newer. */
+  /** Extends a search to newer events and history. */
   extendErasure({ alias, throughEvent }: Erasure): void {
     this.orm.update(erasure).set({ throughEvent }).where(eq(erasure.alias, alias)).run();
   }
@@ -263,7 +266,7 @@ export class Tables {
     return this.#pendingErasure.get();
   }
 
-  /** Its search has come so far. @param next null: it has ended */
+  /** Records how far a search has come. @param next null: it has ended */
   moveErasure({ alias }: PendingErasure, next: string | null): void {
     const isThis = eq(erasure.alias, alias);
     if (next === null) this.orm.delete(erasure).where(isThis).run();

@@ -1,9 +1,9 @@
 import type { ApplicationId } from "../../../shared/identifiers.ts";
 import { DENIAL_CACHE_MILLISECONDS, MAX_CACHED_APPLICATIONS } from "../../../shared/limits/cache-limits.ts";
 import {
+  DISTANT_LIST_ORDINALS,
   MAX_CACHED_STATUS_LISTS,
   STATUS_LIST_CACHE_SECONDS,
-  STATUS_LIST_ROOM,
 } from "../../../shared/limits/status-list-limits.ts";
 import { happenedWithin } from "../../../shared/time.ts";
 import type { CachedResponse } from "../../edge-cache.ts";
@@ -58,7 +58,7 @@ export class StatusListCache {
   isMissing(applicationId: ApplicationId, list: number, now: number): boolean {
     const last = this.#lastOrdinals.get(applicationId);
     if (last === undefined || list <= listOf(last.ordinal)) return false;
-    const isFarAway = firstOrdinalOf(list) - last.ordinal > STATUS_LIST_ROOM;
+    const isFarAway = firstOrdinalOf(list) - last.ordinal > DISTANT_LIST_ORDINALS;
     const milliseconds = isFarAway ? STATUS_LIST_CACHE_SECONDS * 1000 : DENIAL_CACHE_MILLISECONDS;
     return happenedWithin(last.askedAt, now, milliseconds);
   }

@@ -33,7 +33,7 @@ export function checkReplay({ d1, verdict, planter }: World, id: ApplicationId, 
   empty.insert("application_head", head);
   for (const { changes } of entries) {
     const parsed = fromStored(JSON.parse(String(changes)));
-    const { statements } = new RenderedEntries(session, id, [{ changes: parsed, isAgain: true }], {
+    const { statements } = new RenderedEntries(session, id, [{ changes: parsed, isResent: true }], {
       now: 0,
       hadUrl: false,
     });

@@ -59,7 +59,7 @@ CREATE TABLE `entry` (
 	`calls` text NOT NULL,
 	`logged_bytes` integer DEFAULT 0 NOT NULL,
 	`kept_at` integer NOT NULL,
-	`is_again` integer DEFAULT false NOT NULL
+	`is_resent` integer DEFAULT false NOT NULL
 );
 --> statement-breakpoint
 CREATE TABLE `erasure` (

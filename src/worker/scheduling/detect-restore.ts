@@ -5,7 +5,7 @@ import { beat } from "../storage/heartbeat.ts";
 
 /** A home's last tick, as its scheduler stores it. */
 export interface Tick {
-  /** Sequence number of D1's heartbeat; `BEATING` until the response of a beat has come. */
+  /** Sequence number of D1's heartbeat; `BEAT_PENDING` until the response of a beat has come. */
   sequence: number;
   /** Milliseconds. */
   tickedAt: number;
@@ -14,7 +14,7 @@ export interface Tick {
 }
 
 /** Below every sequence number, so that the next tick finds a different number in D1. */
-export const BEATING = -1;
+export const BEAT_PENDING = -1;
 
 /**
  * Advances D1's heartbeat. D1 may have been restored if it does not have the sequence number of the last tick, or if ticks were
