@@ -3,15 +3,14 @@ import { env } from "cloudflare:workers";
 import { getTableName } from "drizzle-orm";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { newApplicationId } from "../../src/shared/identifiers.ts";
-import { TICK_CHUNK_APPLICATIONS } from "../../src/shared/limits/sweep-limits.ts";
 import { applicationHead } from "../../src/shared/schema.ts";
 import { HomeScheduler } from "../../src/worker/scheduling/home-scheduler.ts";
 import { takeStep } from "../badges/life-support.ts";
 import { outcome, phoneWithBadge } from "../badges/near-support.ts";
-import { MINUTE, moveClock, useStandingClock } from "../invitations/support/clock.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
 import { allocatorOf, aroundObjectD1 } from "../support/allocator.ts";
 import { createApplication } from "../support/application.ts";
+import { MINUTE, moveClock, useStandingClock } from "../support/clock.ts";
 import { LOST } from "../support/faults.ts";
 import { homeDatabase, runSql, testHome } from "../support/home.ts";
 import { restore, takeSnapshot } from "../support/restoration.ts";
@@ -48,7 +47,7 @@ async function addApplications(count: number): Promise<string[]> {
 
 describe("allocators that are to compare themselves after a restore of D1 (contract section 21)", () => {
   it("an allocator whose recovery takes long keeps no other from being told", async () => {
-    const [slow, ...others] = await addApplications(TICK_CHUNK_APPLICATIONS + 1);
+    const [slow, ...others] = await addApplications(401);
     onTestFinished(async () => void (await runSql("DELETE FROM application WHERE first_number >= 8000000000000")));
     const told = new Set<string>();
     const wake: Wake = (id) => {
@@ -60,7 +59,7 @@ describe("allocators that are to compare themselves after a restore of D1 (contr
     await withScheduler(wake, async (scheduler) => {
       await timers.pass(2 * 60 * MINUTE);
       const ticked = scheduler.tick(testHome());
-      await timers.pass(10_000, () => told.size >= TICK_CHUNK_APPLICATIONS && timers.pending === 1);
+      await timers.pass(10_000, () => told.size >= 400 && timers.pending === 1);
       await ticked;
     });
     expect(others.filter((id) => !told.has(id))).toEqual([]);
@@ -110,7 +109,7 @@ describe("allocators that are to compare themselves after a restore of D1 (contr
     };
     await withScheduler(wake, async (scheduler, { storage }) => {
       await scheduler.tick(testHome());
-      storage.sql.exec("INSERT INTO unreached VALUES (?, 0)", slow);
+      storage.sql.exec("INSERT INTO to_compare VALUES (?, 0)", slow);
       await restoreHeartbeat();
       restores = 1;
       moveClock(MINUTE);
@@ -139,7 +138,7 @@ describe("allocators that are to compare themselves after a restore of D1 (contr
     await withScheduler(wake, async (scheduler, { storage }) => {
       await scheduler.tick(testHome());
       await runSql("UPDATE heartbeat SET sequence = sequence - 1");
-      storage.sql.exec("INSERT INTO unreached VALUES (?, 0)", slow);
+      storage.sql.exec("INSERT INTO to_compare VALUES (?, 0)", slow);
       moveClock(MINUTE);
       isRestored = true;
       await Promise.all([scheduler.tick(testHome()), scheduler.tick(testHome())]);

@@ -6,17 +6,16 @@ import { newApplicationId } from "../../src/shared/identifiers.ts";
 import { AllocatorClient } from "../../src/worker/allocator/allocator-client.ts";
 import { homesOf, queueOf } from "../../src/worker/homes.ts";
 import { tickHome } from "../../src/worker/scheduling/scheduler-client.ts";
-import { outcome } from "../http/support/draft.ts";
 import { NOTHING, ROUTES, requestOf } from "../http/support/routes.ts";
-import { ahead, HOUR } from "../invitations/support/clock.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
-import { RECORDED_EVENTS } from "../invitations/support/storage.ts";
 import { bindObject } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { callWith, UNLIMITED } from "../support/bindings.ts";
+import { ahead, HOUR } from "../support/clock.ts";
 import { aroundD1, countedD1 } from "../support/d1.ts";
 import { boundHome } from "../support/home.ts";
-import { type call, serverHeaders } from "../support/http.ts";
+import { type call, outcome, serverHeaders } from "../support/http.ts";
+import { RECORDED_EVENTS } from "../support/rows.ts";
 
 useQuietLog();
 

@@ -102,12 +102,12 @@ describe("a home's scheduler (contract sections 17 and 21)", () => {
 });
 
 describe("a restore of D1 (contract section 21)", () => {
-  const before: Tick = { sequence: 0, tickedAt: 0, compareAfter: null };
+  const before: Tick = { sequence: 0, tickedAt: 0 };
 
   it("a restore is noticed when the heartbeat is behind, and assumed when it is ahead or after a gap of over 90 s", async () => {
     const { context } = testContext();
     const first = await recordTick(context, undefined);
-    expect(first.compareAfter).toBe("");
+    expect(first.isInDoubt).toBe(true);
     const tickedAt = Date.now();
     const standing = { ...context, now: () => tickedAt };
     let { sequence } = first;
@@ -116,16 +116,15 @@ describe("a restore of D1 (contract section 21)", () => {
       ({ sequence } = ticked);
       return ticked;
     };
-    expect((await tick({})).compareAfter).toBeNull();
-    expect((await tick({ compareAfter: "app_1" })).compareAfter).toBe("app_1");
-    expect((await tick({ tickedAt: tickedAt - 90_001 })).compareAfter).toBe("");
-    expect((await tick({ tickedAt: tickedAt - 90_000 })).compareAfter).toBeNull();
+    expect((await tick({})).isInDoubt).toBe(false);
+    expect((await tick({ tickedAt: tickedAt - 90_001 })).isInDoubt).toBe(true);
+    expect((await tick({ tickedAt: tickedAt - 90_000 })).isInDoubt).toBe(false);
     // The clock was set back.
-    expect((await tick({ tickedAt: tickedAt + 90_001 })).compareAfter).toBe("");
+    expect((await tick({ tickedAt: tickedAt + 90_001 })).isInDoubt).toBe(true);
     // D1 may have been restored to a later state: a restore was undone.
-    expect((await tick({ sequence: sequence - 1 })).compareAfter).toBe("");
+    expect((await tick({ sequence: sequence - 1 })).isInDoubt).toBe(true);
     expect(linesAbout("restore-noticed")).toEqual([]);
-    expect((await tick({ sequence: 2 * sequence })).compareAfter).toBe("");
+    expect((await tick({ sequence: 2 * sequence })).isInDoubt).toBe(true);
     expect(linesAbout("restore-noticed")).toMatchObject([{ level: "warn", home: testHome() }]);
   });
 
@@ -142,9 +141,9 @@ describe("a restore of D1 (contract section 21)", () => {
       if (isLost) throw LOST;
       return send();
     });
-    const known = { sequence: sequence + 1, tickedAt: Date.now(), compareAfter: null };
+    const known = { sequence: sequence + 1, tickedAt: Date.now() };
     const tick = await recordTick({ ...context, db: new Database(d1) }, known);
-    expect(tick.compareAfter).toBe("");
+    expect(tick.isInDoubt).toBe(true);
   });
 
   it("a restore is noticed although a late beat moves the heartbeat forward again", async () => {
@@ -156,11 +155,11 @@ describe("a restore of D1 (contract section 21)", () => {
       late = send;
       throw LOST;
     });
-    const second = await recordTick({ ...context, db: new Database(d1) }, { ...first, compareAfter: null });
-    expect(second.compareAfter).toBeNull();
+    const second = await recordTick({ ...context, db: new Database(d1) }, first);
+    expect(second.isInDoubt).toBe(false);
     await runSql("UPDATE heartbeat SET sequence = ?1", first.sequence);
     await late?.();
-    expect((await recordTick(context, second)).compareAfter).toBe("");
+    expect((await recordTick(context, second)).isInDoubt).toBe(true);
   });
 });
 

@@ -89,7 +89,7 @@ export class Meter {
     const sequence = Number((await homeDatabase().prepare("SELECT sequence FROM heartbeat").first("sequence")) ?? 0);
     await this.#atHome(async (context) => {
       const now = Date.now();
-      await recordTick(context, { sequence, tickedAt: now, compareAfter: null });
+      await recordTick(context, { sequence, tickedAt: now });
       await stampHeartbeat(context.db, now);
       await wakeForCommands(context);
       await sweepHome(context, { get: () => null, set: () => {} });

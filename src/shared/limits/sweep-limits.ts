@@ -3,8 +3,7 @@
 // The sweep
 /** Rows that one statement of the sweep takes, per application where the statement is per application. */
 export const SWEEP_CHUNK_ROWS = 500;
-/** Allocators per chunk of a tick, and the number of concurrent calls. */
-export const TICK_CHUNK_APPLICATIONS = 400;
+/** Concurrent calls of a tick to allocators. */
 export const ALLOCATORS_CALLED_AT_ONCE = 100;
 /** Time between two ticks after which every allocator of the home compares itself with D1. */
 export const TICK_GAP_MILLISECONDS = 90_000;

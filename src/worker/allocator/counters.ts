@@ -10,8 +10,6 @@ export interface Mark {
   entry: string;
 }
 
-export const copyCounters = (counters: Counters): Counters => structuredClone(counters);
-
 /** The counters among a row's columns, or the columns themselves. */
 export const countersOf = <Each extends Record<keyof Counters, unknown>>(columns: Each): Pick<Each, keyof Counters> => {
   const { rangeSegments, lastOrdinal, lastChange, lastSigningKey, epoch, hour, hourUsed, statistics } = columns;

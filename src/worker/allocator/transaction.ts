@@ -2,14 +2,14 @@ import { eq } from "drizzle-orm";
 import type { AuditContext } from "../../shared/actor.ts";
 import type { EventName } from "../../shared/events.ts";
 import { type HistoryAction, historyId } from "../../shared/history.ts";
-import { type DeviceId, eventIdPrefix, newEventId, newRandomId } from "../../shared/identifiers.ts";
+import { eventIdPrefix, newEventId, newRandomId } from "../../shared/identifiers.ts";
 import { MAX_ENTRY_CHARACTERS, MAX_PIECE_CHARACTERS } from "../../shared/limits/allocator-limits.ts";
 import type { RangeSegment } from "../../shared/schema.ts";
 import { isoTime } from "../../shared/time.ts";
 import type { BadgeRow, BlockRow, FreedRow, InvitationRow } from "../storage/rows.ts";
 import { isIssued } from "../storage/rows.ts";
 import type { Rules } from "./commands.ts";
-import { type Counters, copyCounters } from "./counters.ts";
+import type { Counters } from "./counters.ts";
 import {
   type EntryChanges,
   type Erasure,
@@ -78,7 +78,7 @@ export class Transaction {
     this.tables = tables;
     this.now = sources.now;
     this.sources = sources;
-    this.counters = copyCounters(counters);
+    this.counters = structuredClone(counters);
     this.#rangeBefore = counters.rangeSegments.length;
   }
 
@@ -91,10 +91,10 @@ export class Transaction {
   }
 
   /**
-   * Changes columns of an issued badge, or of a reserved number that becomes one. Only what differs is written: every column that a
-   * statement names is written into every index that has it.
+   * Stores an issued badge, or a reserved number that becomes one, without a change that callers see. Only what differs is written:
+   * every column that a statement names is written into every index that has it.
    */
-  #updateBadge(before: BadgeRow, after: BadgeRow): void {
+  keepBadge(before: BadgeRow, after: BadgeRow): void {
     const columns = differences(before, after);
     if (columns === null) return;
     this.tables.orm.update(badge).set(columns).where(eq(badge.number, before.number)).run();
@@ -116,13 +116,8 @@ export class Transaction {
       isIssued(before) &&
       (before.state !== after.state || before.endedAt !== after.endedAt || before.expiresAt !== after.expiresAt);
     const changed = { ...after, change, changedAt: this.now, ...(isOfStatus && { statusChange: change }) };
-    this.#updateBadge(before, changed);
+    this.keepBadge(before, changed);
     return changed;
-  }
-
-  /** Stores a badge without a change that callers see. */
-  keepBadge(before: BadgeRow, after: BadgeRow): void {
-    this.#updateBadge(before, after);
   }
 
   insertInvitation(row: InvitationRow): void {
@@ -166,11 +161,6 @@ export class Transaction {
     this.tables.orm.delete(freedNumber).where(eq(freedNumber.number, number)).run();
     this.#record("delete", "freedNumber", number, {});
     this.counters.statistics.freed--;
-  }
-
-  /** The login sequence number with which a badge becomes its device's current one. */
-  nextLoginSequence(device: DeviceId): number {
-    return this.tables.lastLoginSequence(device) + 1;
   }
 
   /**
@@ -293,7 +283,7 @@ export class Transaction {
     const isGrown = this.#full.length === 0 && this.counters.rangeSegments.length > this.#rangeBefore;
     const lastNumber = isGrown && last ? last.first + last.size - 1 : null;
     const changes = { ...NO_CHANGES, ...others, rows: rows.toWrites(), lastNumber };
-    this.#full.push({ counters: copyCounters(this.counters), changes });
+    this.#full.push({ counters: structuredClone(this.counters), changes });
     this.#draft = newDraft();
   }
 

@@ -1,5 +1,9 @@
 import type { ApplicationId } from "../../shared/identifiers.ts";
-import { APPLICATION_CACHE_SECONDS, KNOWN_APPLICATIONS_POLL_MILLISECONDS } from "../../shared/limits/cache-limits.ts";
+import {
+  APPLICATION_CACHE_SECONDS,
+  KNOWN_APPLICATIONS_POLL_MILLISECONDS,
+  MAX_KNOWN_APPLICATIONS,
+} from "../../shared/limits/cache-limits.ts";
 import { PLATFORM_DEADLINE_MILLISECONDS } from "../../shared/limits/platform-limits.ts";
 import { happenedWithin } from "../../shared/time.ts";
 import type { Context } from "../context.ts";
@@ -55,7 +59,7 @@ async function read({ db, now }: Deps, known: KnownIds): Promise<void> {
   const beganAt = now();
   known.readingSince = beganAt;
   try {
-    known.ids = new Set(await listApplicationIds(db));
+    known.ids = new Set(await listApplicationIds(db, MAX_KNOWN_APPLICATIONS));
     known.readAt = beganAt;
   } finally {
     known.readingSince = null;

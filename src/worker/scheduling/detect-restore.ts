@@ -9,8 +9,6 @@ export interface Tick {
   sequence: number;
   /** Milliseconds. */
   tickedAt: number;
-  /** Where the comparison after a restore continues: after this application; empty at its start; null when it is done. */
-  compareAfter: string | null;
 }
 
 /** Below every sequence number, so that the next tick finds a different number in D1. */
@@ -22,15 +20,18 @@ export const BEAT_PENDING = -1;
  * itself with D1. Replicas are not trusted until all have, or could not be reached for ten minutes.
  *
  * @param before undefined for the first tick, and after the object lost its storage
+ * @returns `isInDoubt`: whether D1 may have been restored
  * @throws Unavailable
  */
-export async function recordTick({ db, home, now }: Context, before: Tick | undefined): Promise<Tick> {
+export async function recordTick(
+  { db, home, now }: Context,
+  before: Tick | undefined,
+): Promise<Tick & { isInDoubt: boolean }> {
   const tickedAt = now();
   const { found, sequence } = await beat(db, before?.sequence ?? 0);
   if (before && found < before.sequence) {
     log("warn", { event: "restore-noticed", home, sequence: found, expected: before.sequence });
   }
   const wasAway = !before || Math.abs(tickedAt - before.tickedAt) > TICK_GAP_MILLISECONDS;
-  const compareAfter = wasAway || found !== before.sequence ? "" : before.compareAfter;
-  return { sequence, tickedAt, compareAfter };
+  return { sequence, tickedAt, isInDoubt: wasAway || found !== before.sequence };
 }

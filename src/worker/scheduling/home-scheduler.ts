@@ -4,6 +4,7 @@ import { applicationId } from "../../shared/identifiers.ts";
 import { type Context, createContext } from "../context.ts";
 import { findHome } from "../homes.ts";
 import { log } from "../log.ts";
+import { listApplicationIds } from "../storage/applications.ts";
 import { stampHeartbeat } from "../storage/heartbeat.ts";
 import { registerCopy } from "../storage/number-ranges.ts";
 import { BEAT_PENDING, recordTick, type Tick } from "./detect-restore.ts";
@@ -11,15 +12,11 @@ import { carryOutHomeCommands } from "./home-commands.ts";
 import { NumberRegister } from "./number-register.ts";
 import type { Checkpoints } from "./old-rows.ts";
 import { sweepHome } from "./sweep.ts";
-import { compareAllocators, compareChunk, wakeForCommands } from "./wake-allocators.ts";
+import { compareAllocators, wakeForCommands } from "./wake-allocators.ts";
 
 const checkpoint = z.tuple([z.string(), z.string()]).nullable();
 
-const tickRow = z.object({
-  sequence: z.number(),
-  ticked_at: z.number(),
-  compare_after: z.string().nullable(),
-});
+const tickRow = z.object({ sequence: z.number(), ticked_at: z.number(), is_register_in_doubt: z.number() });
 
 /** How long one unreachable allocator keeps the home's replicas from being trusted. */
 const MAX_WAIT_MILLISECONDS = 600_000;
@@ -49,38 +46,47 @@ export class HomeScheduler extends DurableObject<Env> {
 
   constructor(state: DurableObjectState, env: Env) {
     super(state, env);
-    state.storage.sql.exec(`CREATE TABLE IF NOT EXISTS tick (id INTEGER PRIMARY KEY CHECK (id = 1), home INTEGER NOT NULL,
-      sequence INTEGER NOT NULL, ticked_at INTEGER NOT NULL, compare_after TEXT)`);
+    state.storage.sql.exec(`CREATE TABLE IF NOT EXISTS last_tick (id INTEGER PRIMARY KEY CHECK (id = 1),
+      sequence INTEGER NOT NULL, ticked_at INTEGER NOT NULL, is_register_in_doubt INTEGER NOT NULL)`);
+    // The applications whose allocators are still to compare themselves with D1, and since when.
     state.storage.sql.exec(
-      "CREATE TABLE IF NOT EXISTS unreached (application_id TEXT PRIMARY KEY, since INTEGER NOT NULL)",
+      "CREATE TABLE IF NOT EXISTS to_compare (application_id TEXT PRIMARY KEY, since INTEGER NOT NULL)",
     );
   }
 
   /** Runs a home's due work once a minute, in bounded chunks. Two ticks may overlap, except in comparisons and on the register. */
   async tick(home: number): Promise<void> {
     const context = this.#open(home);
-    const recordAndCompare = async () => {
-      const record = async () => {
-        const before = this.#read();
-        if (before) this.#write(home, { ...before, sequence: BEAT_PENDING });
-        this.#write(home, await recordTick(context, before));
-      };
-      const isRecorded = await attempt(home, "tick", record);
-      const isInDoubt = this.#read()?.compareAfter != null;
-      const [isKept] = await Promise.all([
-        attempt(home, "register", () => this.#keepRegister(context, isInDoubt)),
-        attempt(home, "compare", () => this.#compare(context, isRecorded)),
-      ]);
-      const tick = this.#read();
-      // The next tick compares everything again.
-      if (isInDoubt && !isKept && tick) this.#write(home, { ...tick, compareAfter: "" });
-    };
-    this.#comparison = this.#comparison.then(recordAndCompare);
+    this.#comparison = this.#comparison.then(() => this.#recordAndCompare(context));
     await Promise.all([
       this.#comparison,
       attempt(home, "commands", () => wakeForCommands(context)),
       sweepHome(context, this.#checkpoints),
     ]);
+  }
+
+  async #recordAndCompare(context: Context): Promise<void> {
+    const { home } = context;
+    const isRecorded = await attempt(home, "tick", () => this.#record(context));
+    const isInDoubt = this.#read()?.isRegisterInDoubt === true;
+    const [isKept] = await Promise.all([
+      attempt(home, "register", () => this.#keepRegister(context, isInDoubt)),
+      attempt(home, "compare", () => this.#compare(context, isRecorded)),
+    ]);
+    const tick = this.#read();
+    if (isKept && tick) this.#write({ ...tick, isRegisterInDoubt: false });
+  }
+
+  /** If D1 may have been restored, all allocators of the home, and the register, are to compare themselves with it. */
+  async #record(context: Context): Promise<void> {
+    const before = this.#read();
+    if (before) this.#write({ ...before, sequence: BEAT_PENDING });
+    const { isInDoubt, ...tick } = await recordTick(context, before);
+    const applications = isInDoubt ? await listApplicationIds(context.db, Number.MAX_SAFE_INTEGER) : [];
+    // With the tick, since nothing is awaited in between. Who is on the list already keeps its time.
+    const add = "INSERT OR IGNORE INTO to_compare SELECT value, ? FROM json_each(?)";
+    this.ctx.storage.sql.exec(add, context.now(), JSON.stringify(applications));
+    this.#write({ ...tick, isRegisterInDoubt: isInDoubt || before?.isRegisterInDoubt === true });
   }
 
   /** Carries out commands of the script for this scheduler. @throws Unavailable */
@@ -99,28 +105,18 @@ export class HomeScheduler extends DurableObject<Env> {
     await done;
   }
 
-  /** After a restore of D1, makes the home's allocators compare themselves with it, chunk by chunk. */
+  /** An allocator that cannot be reached stays on the list: an idle one would not notice the restore by itself. */
   async #compare(context: Context, isRecorded: boolean): Promise<void> {
     const { sql } = this.ctx.storage;
-    await this.#retryUnreached(context);
-    for (let tick = this.#read(); tick?.compareAfter != null; tick = this.#read()) {
-      const { next, failed } = await compareChunk(context, tick.compareAfter);
-      for (const id of failed) sql.exec("INSERT OR IGNORE INTO unreached VALUES (?, ?)", id, context.now());
-      this.#write(context.home, { ...tick, compareAfter: next });
+    const rows = sql.exec("SELECT application_id FROM to_compare").toArray();
+    const applications = rows.map((row) => applicationId.parse(row.application_id));
+    const failed = new Set(await compareAllocators(context, applications));
+    for (const id of applications) {
+      if (!failed.has(id)) sql.exec("DELETE FROM to_compare WHERE application_id = ?", id);
     }
     const waitsSince = context.now() - MAX_WAIT_MILLISECONDS;
-    const isWaiting = sql.exec("SELECT 1 FROM unreached WHERE since > ?", waitsSince).toArray().length > 0;
+    const isWaiting = sql.exec("SELECT 1 FROM to_compare WHERE since > ?", waitsSince).toArray().length > 0;
     if (isRecorded && !isWaiting) await stampHeartbeat(context.db, context.now());
-  }
-
-  /** Retries the allocators that an earlier tick could not reach. An idle one would not notice the restore by itself. */
-  async #retryUnreached(context: Context): Promise<void> {
-    const rows = this.ctx.storage.sql.exec("SELECT application_id FROM unreached").toArray();
-    const unreached = rows.map((row) => applicationId.parse(row.application_id));
-    const failed = await compareAllocators(context, unreached);
-    for (const id of unreached.filter((one) => !failed.includes(one))) {
-      this.ctx.storage.sql.exec("DELETE FROM unreached WHERE application_id = ?", id);
-    }
   }
 
   #open(number: number): Context {
@@ -129,18 +125,23 @@ export class HomeScheduler extends DurableObject<Env> {
     return createContext(this.env, (work) => this.ctx.waitUntil(work), home);
   }
 
-  #read(): Tick | undefined {
-    const row = tickRow.optional().parse(this.ctx.storage.sql.exec("SELECT * FROM tick").toArray()[0]);
-    return row && { sequence: row.sequence, tickedAt: row.ticked_at, compareAfter: row.compare_after };
+  #read(): (Tick & { isRegisterInDoubt: boolean }) | undefined {
+    const row = tickRow.optional().parse(this.ctx.storage.sql.exec("SELECT * FROM last_tick").toArray()[0]);
+    return (
+      row && {
+        sequence: row.sequence,
+        tickedAt: row.ticked_at,
+        isRegisterInDoubt: row.is_register_in_doubt === 1,
+      }
+    );
   }
 
-  #write(home: number, { sequence, tickedAt, compareAfter }: Tick): void {
+  #write({ sequence, tickedAt, isRegisterInDoubt }: Tick & { isRegisterInDoubt: boolean }): void {
     this.ctx.storage.sql.exec(
-      "INSERT OR REPLACE INTO tick VALUES (1, ?, ?, ?, ?)",
-      home,
+      "INSERT OR REPLACE INTO last_tick VALUES (1, ?, ?, ?)",
       sequence,
       tickedAt,
-      compareAfter,
+      Number(isRegisterInDoubt),
     );
   }
 }

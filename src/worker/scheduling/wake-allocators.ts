@@ -1,10 +1,9 @@
 import { type ApplicationId, applicationId } from "../../shared/identifiers.ts";
-import { ALLOCATORS_CALLED_AT_ONCE, TICK_CHUNK_APPLICATIONS } from "../../shared/limits/sweep-limits.ts";
+import { ALLOCATORS_CALLED_AT_ONCE } from "../../shared/limits/sweep-limits.ts";
 import { HOME_RECIPIENT } from "../../shared/script-commands.ts";
 import type { Context } from "../context.ts";
 import { log } from "../log.ts";
 import { callOnce } from "../platform.ts";
-import { listApplications } from "../storage/application-list.ts";
 import { findRecipients } from "../storage/command-rows.ts";
 
 /** Wakes allocators for which the script has left commands. @throws Unavailable */
@@ -14,32 +13,17 @@ export async function wakeForCommands(context: Context): Promise<void> {
   await wake(context, applications, false);
 }
 
-/**
- * After a restore of D1, makes a chunk of the home's allocators compare themselves with it.
- *
- * @param after the last application of the previous chunk
- * @returns `next`: the last application of this chunk; null if no chunk follows. `failed`: see `compareAllocators`
- * @throws Unavailable
- */
-export async function compareChunk(
-  context: Context,
-  after: string,
-): Promise<{ next: string | null; failed: ApplicationId[] }> {
-  const applications = await listApplications(context.db, after, TICK_CHUNK_APPLICATIONS);
-  const failed = await compareAllocators(context, applications);
-  const next = applications.length < TICK_CHUNK_APPLICATIONS ? null : (applications.at(-1) ?? null);
-  log("info", {
-    event: "allocators-compared",
-    home: context.home,
-    compared: applications.length - failed.length,
-    isFinished: next === null,
-  });
-  return { next, failed };
-}
-
 /** Makes allocators compare themselves with D1. @returns those that could not be reached, and may not know of the restore */
-export const compareAllocators = (context: Context, applications: readonly ApplicationId[]): Promise<ApplicationId[]> =>
-  wake(context, applications, true);
+export async function compareAllocators(
+  context: Context,
+  applications: readonly ApplicationId[],
+): Promise<ApplicationId[]> {
+  if (applications.length === 0) return [];
+  const failed = await wake(context, applications, true);
+  const compared = applications.length - failed.length;
+  log("info", { event: "allocators-compared", home: context.home, compared, isFinished: failed.length === 0 });
+  return failed;
+}
 
 /** Calls run side by side, so that a hanging allocator does not delay the others. @returns those that failed */
 async function wake(

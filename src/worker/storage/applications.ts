@@ -1,6 +1,5 @@
 import { type Column, getTableColumns, sql } from "drizzle-orm";
 import type { ApplicationId } from "../../shared/identifiers.ts";
-import { MAX_KNOWN_APPLICATIONS } from "../../shared/limits/cache-limits.ts";
 import { application, applicationSecret, consoleSecret, signingKey } from "../../shared/schema.ts";
 import type { Database } from "./database.ts";
 import { DOOR_BY_DIGEST } from "./door-secrets.ts";
@@ -65,9 +64,11 @@ export async function findApplicationAndDoor(db: Database, id: ApplicationId, di
   return { application: SELECT_APPLICATION.rows(applications)[0], door: DOOR_BY_DIGEST.rows(doors)[0] };
 }
 
-const SELECT_IDS = statement(() => orm.select({ id: application.id }).from(application).limit(MAX_KNOWN_APPLICATIONS));
+const SELECT_IDS = statement((p: Placeholders<{ limit: number }>) =>
+  orm.select({ id: application.id }).from(application).limit(p.limit),
+);
 
-/** The IDs of all applications of the home, at most `MAX_KNOWN_APPLICATIONS`. One round trip. */
-export async function listApplicationIds(db: Database): Promise<ApplicationId[]> {
-  return (await db.all(SELECT_IDS, {})).map(({ id }) => id);
+/** The IDs of the home's applications. One round trip. */
+export async function listApplicationIds(db: Database, limit: number): Promise<ApplicationId[]> {
+  return (await db.all(SELECT_IDS, { limit })).map(({ id }) => id);
 }

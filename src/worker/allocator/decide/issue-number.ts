@@ -27,13 +27,13 @@ export function issueNumber(
   badge: NewBadge,
   { signingKey }: Rules,
 ): void {
-  const { counters, now } = transaction;
+  const { tables, counters, now } = transaction;
   counters.lastOrdinal++;
   const issued = {
     ...badge,
     signingKeyId: signingKey.id,
     ordinal: counters.lastOrdinal,
-    loginSequence: transaction.nextLoginSequence(badge.device),
+    loginSequence: tables.lastLoginSequence(badge.device) + 1,
     issuedAt: now,
     state: "active" as const,
     endedAt: null,

@@ -15,10 +15,10 @@ export function logIn(transaction: Transaction, command: BadgeCommand, own: Issu
   if (!binds && !mayUse(own, keyThumbprint, rules)) return refused("INVALID_PROOF");
   const code = refusalOfState(stateAt(own, transaction.now));
   if (code !== null) return refused(code);
-  const isCurrent = own.loginSequence === transaction.tables.lastLoginSequence(device);
+  const last = transaction.tables.lastLoginSequence(device);
   const loggedIn = {
     ...own,
-    loginSequence: isCurrent ? own.loginSequence : transaction.nextLoginSequence(device),
+    loginSequence: own.loginSequence === last ? last : last + 1,
     metadata: metadata ?? own.metadata,
     ...(binds && { keyThumbprint, rebindUntil: null }),
   };

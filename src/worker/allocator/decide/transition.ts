@@ -1,5 +1,5 @@
 import type { AuditContext } from "../../../shared/actor.ts";
-import { type BadgeState, stateAt } from "../../../shared/badge-lifecycle/states.ts";
+import type { BadgeState } from "../../../shared/badge-lifecycle/states.ts";
 import type { SubscribableEvent } from "../../../shared/events.ts";
 import { REBIND_WINDOW_HOURS } from "../../../shared/limits/key-limits.ts";
 import { HOUR_MILLISECONDS, isoTime } from "../../../shared/time.ts";
@@ -15,7 +15,6 @@ export function decideTransition(transaction: Transaction, audit: AuditContext, 
   const badge = transaction.tables.issued(number);
   if (!badge || (ownedBy !== null && badge.userId !== ownedBy)) return refused("UNKNOWN_BADGE");
   if (ifChange !== null && !ifChange.includes(badge.change)) return refused("CHANGED_BADGE");
-  if (transition.kind === "rebind") return openRebinding(transaction, audit, badge);
   const decision = decideState(badge, transition, transaction.now);
   switch (decision.kind) {
     case "refused":
@@ -23,7 +22,7 @@ export function decideTransition(transaction: Transaction, audit: AuditContext, 
     case "invalid":
       return refused("INVALID_STARTSAT");
     case "unchanged":
-      return { kind: "badge", badge };
+      return { kind: "badge", badge: transition.kind === "rebind" ? openRebinding(transaction, audit, badge) : badge };
     case "changed":
       return { kind: "badge", badge: record(transaction, audit, { badge, transition, decision }) };
   }
@@ -76,13 +75,11 @@ function moveVisit(transaction: Transaction, { number, invitation: digest, start
  * For 24 hours from now, the first login of the badge's user device with another key binds the badge to it (contract section
  * 15). Nothing that callers see changes yet; when it is repeated, the hours start again.
  */
-function openRebinding(transaction: Transaction, audit: AuditContext, badge: IssuedBadge): Result {
-  const state = stateAt(badge, transaction.now);
-  if (state === "revoked" || state === "replaced") return refused("ENDED_BADGE");
+function openRebinding(transaction: Transaction, audit: AuditContext, badge: IssuedBadge): IssuedBadge {
   const opened = { ...badge, rebindUntil: transaction.now + REBIND_WINDOW_HOURS * HOUR_MILLISECONDS };
   transaction.keepBadge(badge, opened);
   transaction.addHistory("badge:rebound", audit, { badge: badge.number, userId: badge.userId });
-  return { kind: "badge", badge: opened };
+  return opened;
 }
 
 /** The event that reports the new state that callers see. */

@@ -130,25 +130,17 @@ const NOTE_WITHDRAWN = statement<RowValues, SQL>(({ applicationId, rows }) => {
 /** A field of a row that is a JSON object; an object in it becomes JSON text. */
 const field = (path: string): SQL => sql`row.value ->> ${sql.raw(`'$.${path}'`)}`;
 
-const HISTORY_FIELDS = [
-  "id",
-  "at",
-  "action",
-  "actorKind",
-  "actorName",
-  "badge",
-  "userId",
-  "requestId",
-  "reason",
-  "detail",
-] as const;
+/** Inserts rows that are JSON objects by the schema's names. What D1 has stays. */
+const insertMissing = (table: typeof history | typeof signingKey) =>
+  statement<RowValues, SQL>(({ applicationId, rows }) => {
+    const { applicationId: owner, ...others } = getTableColumns(table);
+    return sql`INSERT INTO ${table} (${columnName(owner)}, ${sql.join(Object.values(others).map(columnName), sql`, `)})
+      SELECT ${applicationId}, ${sql.join(Object.keys(others).map(field), sql`, `)} FROM ${each(rows)}
+      WHERE true ON CONFLICT DO NOTHING`;
+  });
 
-const INSERT_HISTORY = statement<RowValues, SQL>(({ applicationId, rows }) => {
-  const columns = HISTORY_FIELDS.map((name) => columnName(history[name]));
-  return sql`INSERT INTO ${history} (${columnName(history.applicationId)}, ${sql.join(columns, sql`, `)})
-    SELECT ${applicationId}, ${sql.join(HISTORY_FIELDS.map(field), sql`, `)} FROM ${each(rows)}
-    WHERE true ON CONFLICT DO NOTHING`;
-});
+const INSERT_HISTORY = insertMissing(history);
+const ENSURE_KEYS = insertMissing(signingKey);
 
 /**
  * Webhook events; none for those that the application does not subscribe to (contract section 18). Of an entry that D1 may have
@@ -195,14 +187,6 @@ const dueIfLate = (now: unknown): SQL =>
 
 const INSERT_EVENTS = insertEvents(false);
 const INSERT_RESENT_EVENTS = insertEvents(true);
-
-const ENSURE_KEYS = statement<RowValues, SQL>(({ applicationId, rows }) => {
-  const key = signingKey;
-  const fields = ["id", "kid", "publicKey", "sealed", "sealingVersion", "createdAt", "signsFrom"] as const;
-  const columns = fields.map((name) => columnName(key[name]));
-  return sql`INSERT INTO ${key} (${columnName(key.applicationId)}, ${sql.join(columns, sql`, `)})
-    SELECT ${applicationId}, ${sql.join(fields.map(field), sql`, `)} FROM ${each(rows)} WHERE true ON CONFLICT DO NOTHING`;
-});
 
 const GROW_RANGE = statement<{ applicationId: ApplicationId; lastNumber: number }, SQL>(
   ({ applicationId, lastNumber }) => {

@@ -2,7 +2,7 @@ import { getTableColumns, getTableName, type SQL, sql } from "drizzle-orm";
 import type { ApplicationId } from "../../../shared/identifiers.ts";
 import { badge, blockedUser, freedNumber, invitation } from "../../../shared/schema.ts";
 import type { Database } from "../../storage/database.ts";
-import { eachOf, type Placeholders, query, statement } from "../../storage/statement.ts";
+import { byShape, eachOf, type Placeholders, query, statement } from "../../storage/statement.ts";
 import { ROW_KEYS, type RowTable } from "../log-entry.ts";
 
 interface KeyValues {
@@ -12,7 +12,7 @@ interface KeyValues {
 
 export const ROW_TABLES = { badge, invitation, blockedUser, freedNumber } as const satisfies Record<RowTable, unknown>;
 
-const bySome = (table: RowTable) =>
+const SELECT_KEYS = byShape(({ table }: { table: RowTable }) =>
   statement((p: Placeholders<KeyValues>) => {
     const target = ROW_TABLES[table];
     const columns: Record<string, { name: string } | undefined> = getTableColumns(target);
@@ -23,14 +23,8 @@ const bySome = (table: RowTable) =>
       return sql`SELECT ${selected} FROM ${target}
         WHERE ${sql.identifier(getTableName(target))}.${key} IN ${wanted} AND ${table === "blockedUser" ? isOwn : sql`+${isOwn}`}`;
     });
-  });
-
-const STATEMENTS = {
-  badge: bySome("badge"),
-  invitation: bySome("invitation"),
-  blockedUser: bySome("blockedUser"),
-  freedNumber: bySome("freedNumber"),
-} satisfies Record<RowTable, unknown>;
+  }),
+);
 
 /** Which of these rows D1 has, by key. One round trip. @throws Unavailable */
 export async function readRowsByKey(
@@ -39,6 +33,6 @@ export async function readRowsByKey(
   table: RowTable,
   keys: readonly (string | number)[],
 ): Promise<Set<string | number>> {
-  const rows = await db.allAtPrimary(STATEMENTS[table], { applicationId, keys });
+  const rows = await db.allAtPrimary(SELECT_KEYS({ table }), { applicationId, keys });
   return new Set(rows.map(({ key }) => key));
 }

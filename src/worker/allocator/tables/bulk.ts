@@ -1,4 +1,4 @@
-import { getTableColumns, inArray, sql } from "drizzle-orm";
+import { getTableColumns, sql } from "drizzle-orm";
 import { INSERTED_ROWS } from "../../../shared/limits/allocator-limits.ts";
 import { ROW_KEYS, type RowTable } from "../log-entry.ts";
 import { badge, blockedUser, erasure, freedNumber, invitation } from "./schema.ts";
@@ -28,22 +28,16 @@ export function clearRows(orm: Orm): void {
   }
 }
 
-const keyOf = (table: RowTable) => {
-  switch (table) {
-    case "badge":
-      return badge.number;
-    case "invitation":
-      return invitation.digest;
-    case "blockedUser":
-      return blockedUser.userId;
-    case "freedNumber":
-      return freedNumber.number;
-  }
-};
+const KEYS = {
+  badge: badge.number,
+  invitation: invitation.digest,
+  blockedUser: blockedUser.userId,
+  freedNumber: freedNumber.number,
+} as const satisfies Record<RowTable, unknown>;
 
 /** The rows of a table in the order of its key. @param after null: from the beginning */
 export function rowsAfter(orm: Orm, table: RowTable, after: string | number | null, limit: number): StoredRow[] {
-  const key = keyOf(table);
+  const key = KEYS[table];
   const from = orm.select().from(ROW_TABLES[table]);
   const rows = after === null ? from : from.where(sql`${key} > ${after}`);
   return rows.orderBy(key).limit(limit).all();
@@ -52,10 +46,6 @@ export function rowsAfter(orm: Orm, table: RowTable, after: string | number | nu
 /** The rows with these keys, by key. */
 export function rowsByKey(orm: Orm, table: RowTable, keys: readonly (string | number)[]): Map<unknown, StoredRow> {
   const wanted = sql`(SELECT value FROM json_each(${JSON.stringify(keys)}))`;
-  const rows: StoredRow[] = orm
-    .select()
-    .from(ROW_TABLES[table])
-    .where(inArray(keyOf(table), wanted))
-    .all();
+  const rows: StoredRow[] = orm.select().from(ROW_TABLES[table]).where(sql`${KEYS[table]} IN ${wanted}`).all();
   return new Map(rows.map((row) => [row[ROW_KEYS[table]], row]));
 }

@@ -48,7 +48,7 @@ export class Tables {
   readonly orm: Orm;
   readonly #badgeOf;
   readonly #lastLoginSequence;
-  readonly #isBlocked;
+  readonly #block;
   readonly #self;
   readonly #pendingErasure;
   readonly insertBadge;
@@ -77,8 +77,8 @@ export class Tables {
       .select({ loginSequence: sql<number>`coalesce(${last}, ${exists(first)})` })
       .from(sql`(SELECT 1)`)
       .prepare();
-    this.#isBlocked = orm
-      .select({ userId: blockedUser.userId })
+    this.#block = orm
+      .select()
       .from(blockedUser)
       .where(
         sql`${blockedUser.userId} = ${sql.placeholder("userId")}
@@ -142,12 +142,11 @@ export class Tables {
   }
 
   block(userId: string, userDigest: UserDigest): BlockRow | undefined {
-    const known = this.#isBlocked.get({ userId, userDigest });
-    return known && this.orm.select().from(blockedUser).where(eq(blockedUser.userId, known.userId)).get();
+    return this.#block.get({ userId, userDigest });
   }
 
   isBlocked(userId: string, userDigest: UserDigest): boolean {
-    return this.#isBlocked.get({ userId, userDigest }) !== undefined;
+    return this.block(userId, userDigest) !== undefined;
   }
 
   invitation(digest: InvitationDigest): InvitationRow | undefined {
