@@ -365,8 +365,6 @@ export const invitationColumns = {
   withSecret: integer("with_secret", { mode: "boolean" }).notNull().default(false),
   /** Created with a console secret of the role `reception`: it vouches for visitors only (contract section 22). */
   byReception: integer("by_reception", { mode: "boolean" }).notNull().default(false),
-  /** Created with an Idempotency-Key, so that a caller who lost the response can request it again. */
-  isRepeatable: integer("is_repeatable", { mode: "boolean" }).notNull().default(false),
   /** Exactly as it was sent. */
   expiresAt: text("expires_at").notNull(),
   /** When the invitation ends: at `expiresAt`, or at `badgeExpiresAt` if that is earlier. */
@@ -514,7 +512,7 @@ export type EventState = (typeof EVENT_STATES)[number];
 /**
  * The outbox. A row is written in the transaction that it reports. Every attempt signs and sends exactly `payload`.
  *
- * The table is WITHOUT ROWID, which Drizzle cannot express (migrations/0000_schema.sql): its primary key is the table
+ * The table is WITHOUT ROWID, which Drizzle cannot express (migrations/0000_tables.sql): its primary key is the table
  * itself, not an index beside it, so an event that nobody waits for is one billed row. A statement cannot use `rowid`.
  */
 export const webhookEvent = sqliteTable(

@@ -72,7 +72,7 @@ export async function createInvitations(
 /** It ends with its badge if the badge's end is earlier. The allocator compares the times with the clock. */
 function invitationOf(
   request: InvitationRequest,
-  { device, inviter, idempotencyKey }: InvitingCaller,
+  { device, inviter }: InvitingCaller,
   digest: InvitationDigest,
   createdAt: number,
 ): NewInvitation {
@@ -83,7 +83,6 @@ function invitationOf(
     digest,
     creatorDevice: device,
     createdAt,
-    isRepeatable: idempotencyKey !== null,
     expiresAtTime: Math.min(end, badgeExpiresAtTime ?? end),
     badgeExpiresAtTime,
     badgeStartsAtTime: timeOf(request.badgeStartsAt),

@@ -166,7 +166,6 @@ export const NEW_INVITATION: NewInvitation = {
   creatorDevice: deviceId.parse("server's device"),
   withSecret: true,
   byReception: false,
-  isRepeatable: true,
   expiresAt: "2026-11-23T12:00:00Z",
   expiresAtTime: NOW + 24 * HOUR,
   badgeExpiresAt: null,

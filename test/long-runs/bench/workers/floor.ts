@@ -274,5 +274,4 @@ const WITHOUT_MORE = {
   name: null,
   userId: null,
   withSecret: false,
-  isRepeatable: false,
 };

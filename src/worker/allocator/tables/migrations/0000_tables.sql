@@ -35,7 +35,7 @@ CREATE TABLE `badge` (
 --> statement-breakpoint
 CREATE INDEX `badge_user_device` ON `badge` (`device`,`user_id`) WHERE ordinal IS NOT NULL AND superseded_at IS NULL;--> statement-breakpoint
 CREATE INDEX `badge_device_login` ON `badge` (`device`,`login_sequence`) WHERE ordinal IS NOT NULL AND superseded_at IS NULL AND login_sequence > 1;--> statement-breakpoint
-CREATE INDEX `badge_user` ON `badge` (`user_id`,(state = 'revoked' OR state = 'replaced'),`ordinal`) WHERE ordinal IS NOT NULL;--> statement-breakpoint
+CREATE INDEX `badge_user` ON `badge` (`user_id`,(CASE WHEN state = 'revoked' OR state = 'replaced' THEN 2 ELSE ended_at IS NOT NULL END),`ordinal`) WHERE ordinal IS NOT NULL;--> statement-breakpoint
 CREATE INDEX `badge_end` ON `badge` (`expires_at`) WHERE expires_at IS NOT NULL AND ended_at IS NULL;--> statement-breakpoint
 CREATE TABLE `blocked_user` (
 	`user_id` text PRIMARY KEY NOT NULL,
@@ -59,6 +59,7 @@ CREATE TABLE `entry` (
 	`calls` text NOT NULL,
 	`logged_bytes` integer DEFAULT 0 NOT NULL,
 	`kept_at` integer NOT NULL,
+	`latest_at` integer DEFAULT 0 NOT NULL,
 	`is_resent` integer DEFAULT false NOT NULL
 );
 --> statement-breakpoint
@@ -82,7 +83,6 @@ CREATE TABLE `invitation` (
 	`creator_device` text NOT NULL,
 	`with_secret` integer DEFAULT false NOT NULL,
 	`by_reception` integer DEFAULT false NOT NULL,
-	`is_repeatable` integer DEFAULT false NOT NULL,
 	`expires_at` text NOT NULL,
 	`expires_at_time` integer NOT NULL,
 	`badge_expires_at` text,
@@ -98,4 +98,8 @@ CREATE TABLE `invitation` (
 );
 --> statement-breakpoint
 CREATE INDEX `invitation_end` ON `invitation` (`expires_at_time`) WHERE state = 'pending';--> statement-breakpoint
-CREATE INDEX `invitation_user` ON `invitation` (`user_id`) WHERE user_id IS NOT NULL;
+CREATE INDEX `invitation_user` ON `invitation` (`user_id`) WHERE user_id IS NOT NULL;--> statement-breakpoint
+CREATE TABLE `used_key` (
+	`id` integer PRIMARY KEY NOT NULL,
+	`key` text NOT NULL
+);

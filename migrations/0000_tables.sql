@@ -171,7 +171,6 @@ CREATE TABLE `invitation` (
 	`creator_device` text NOT NULL,
 	`with_secret` integer DEFAULT false NOT NULL,
 	`by_reception` integer DEFAULT false NOT NULL,
-	`is_repeatable` integer DEFAULT false NOT NULL,
 	`expires_at` text NOT NULL,
 	`expires_at_time` integer NOT NULL,
 	`badge_expires_at` text,

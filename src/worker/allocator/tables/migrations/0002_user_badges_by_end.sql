@@ -1,2 +1,0 @@
-DROP INDEX `badge_user`;--> statement-breakpoint
-CREATE INDEX `badge_user` ON `badge` (`user_id`,(CASE WHEN state = 'revoked' OR state = 'replaced' THEN 2 ELSE ended_at IS NOT NULL END),`ordinal`) WHERE ordinal IS NOT NULL;
