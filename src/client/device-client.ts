@@ -60,6 +60,9 @@ export class DeviceClient {
   readonly #bookmarks: Bookmarks;
   /** Number of the last login's badge. While it is undefined, the service chooses the badge that signs. */
   #badgeId: string | undefined;
+  #loginsBegun = 0;
+  /** Which login `#badgeId` is of: concurrent responses may come in any order. */
+  #lastLogin = 0;
 
   constructor({ udid, proofKey, requireBound = false, bookmark, ...options }: DeviceClientOptions) {
     this.#transport = new Transport(options);
@@ -80,8 +83,8 @@ export class DeviceClient {
   }
 
   /**
-   * Gets the user's badge on this device. Safe to repeat: every call returns the same number. `sign` uses the badge that
-   * was requested last. The call that creates the badge binds it to the `proofKey`.
+   * Gets the user's badge on this device. Safe to repeat: every call returns the same number. `sign` uses the badge of the
+   * last successful call; after a failed one for another user, it goes on using the earlier user's. The call that creates the badge binds it to the `proofKey`.
    *
    * @throws BadgeServiceError (`isRefusedBadge` if the badge is not active or the user is blocked, `isRefusedUserToken` if a new
    *   user token is needed), NoResponseError or the signal's reason
@@ -89,6 +92,7 @@ export class DeviceClient {
    */
   async requestBadge(request: LoginRequest, { signal }: CallOptions = {}): Promise<IssuedBadge> {
     const { userId, metadata, invitationToken, userToken } = request;
+    const login = ++this.#loginsBegun;
     const issued = await this.#transport.call({
       method: "POST",
       path: "/v1/badge",
@@ -100,7 +104,10 @@ export class DeviceClient {
       signal,
     });
     await this.#requireOwn(issued);
-    this.#badgeId = issued.badgeId;
+    if (login > this.#lastLogin) {
+      this.#lastLogin = login;
+      this.#badgeId = issued.badgeId;
+    }
     return issued;
   }
 
@@ -178,13 +185,16 @@ export class DeviceClient {
    * @throws BadgeServiceError (`isRefusedUserToken` if a new user token is needed; UNKNOWN_BADGE, also of another
    * user's; ENDED_BADGE), NoResponseError or the signal's reason
    */
-  suspendOwn(badgeId: string, { userToken, signal }: UserCallOptions): Promise<Badge> {
-    return this.#callAsUser(userToken, {
+  async suspendOwn(badgeId: string, { userToken, signal }: UserCallOptions): Promise<Badge> {
+    const suspended = await this.#callAsUser(userToken, {
       method: "PATCH",
       path: `/v1/user/badges/${pathSegment(badgeId)}/suspend`,
       read: ({ body }) => badge(body),
       signal,
     });
+    // If it is this device's badge, a replica as old as the bookmark would still let it sign.
+    this.#bookmarks.drop();
+    return suspended;
   }
 
   /** Sends a proof for the token, which may be bound to the device's key. */

@@ -10,7 +10,8 @@ const REMEDIES = new Map<string, string>(
     USE_DPOP_NONCE: "make a proof with the nonce of the response's DPoP-Nonce header, and send the request again",
     INVALID_USERTOKEN: "send a current token of the application's identity provider for exactly this user",
     SUSPENDED_BADGE: "the application's server can resume the badge",
-    REVOKED_BADGE: "an invitation that the application's server makes gives this user device another badge",
+    REVOKED_BADGE:
+      "call requestBadge: another badge may have taken its place; if that is refused, too, the application's server can invite the user",
     EXPIRED_BADGE: "the application's server can set a later end",
     EARLY_BADGE: "the badge opens doors only from its start on",
     BLOCKED_USER: "the application's server can unblock the user",

@@ -105,7 +105,7 @@ export class Transport {
       ...(body !== undefined && { "content-type": "application/json" }),
       ...headers,
     };
-    new Headers(all);
+    for (const [name, value] of Object.entries(all)) assertValue(name, value);
     // A followed redirect would take the application's secret to another host.
     return { method, headers: all, redirect: "manual", ...(body !== undefined && { body: JSON.stringify(body) }) };
   }
@@ -124,8 +124,14 @@ export class Transport {
       status: response.status,
       error: response.error,
       requestId: response.headers.get("x-request-id"),
-      retryAfterSeconds: parseRetryAfter(response.headers.get("retry-after"), this.#options.now()),
+      retryAfterSeconds: parseRetryAfter(response.headers.get("retry-after"), this.#timeOf(response)),
     });
+  }
+
+  /** The sender's time, because this device's clock may be wrong. Browsers hide it from pages of another origin. */
+  #timeOf({ headers }: JsonResponse): number {
+    const sentAt = Date.parse(headers.get("date") ?? "");
+    return Number.isNaN(sentAt) ? this.#options.now() : sentAt;
   }
 
   /** Sends the request, and a second time if the service asks for a nonce in the proof. */
@@ -203,4 +209,15 @@ function sleep(milliseconds: number, signal?: CallSignal): Promise<void> {
     }, milliseconds);
     signal?.addEventListener("abort", abort);
   });
+}
+
+/** @throws TypeError that does not have the value, which may be a secret */
+function assertValue(name: string, value: string): void {
+  try {
+    new Headers({ [name]: value });
+  } catch {
+    throw new TypeError(
+      `no header can carry the value of ${name}: does it have a line break or another control character?`,
+    );
+  }
 }

@@ -38,6 +38,14 @@ describe("the typed client keeps the bookmark of the last response (contract sec
     expect(phone.bookmark).toBe(bookmarkOf(3));
   });
 
+  it("the typed client drops its bookmark when the user suspends a badge, which may be this device's", async () => {
+    const suspended = { id: "7", userId: "alice", state: "suspended", issuedAt: "2030", changedAt: "2030" };
+    const { phone } = phoneOf(granted(1), Response.json(suspended));
+    await phone.requestBadge(LOGIN);
+    await phone.suspendOwn("7", { userToken: "t" });
+    expect(phone.bookmark).toBeUndefined();
+  });
+
   it.each<[string, [Step, ...Step[]], sent: (number | "none")[], failed: number]>([
     ["none after a response of an earlier release, which has none", [granted(null), granted(2)], [1, "none"], 0],
     ["none after no response, since it may have missed one", [NO_NETWORK, granted(2), granted(3)], [1, "none", 2], 0],

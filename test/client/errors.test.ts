@@ -20,6 +20,15 @@ describe("what a client throws when the service refuses (contract section 6)", (
     }
   });
 
+  it("a value that no header can carry is refused by the header's name, not with the value, which may be a secret", async () => {
+    const { options, requests } = fakeService(refusal(401, "INVALID_CREDENTIALS"));
+    const error = await failureOf(device({ id: "app\nsecret" }, "phone", options).sign("aGVsbG8="));
+    expect(error).toBeInstanceOf(TypeError);
+    expect(String(error)).toContain("applicationid");
+    expect(String(error)).not.toContain("secret");
+    expect(requests).toEqual([]);
+  });
+
   it.each([
     ["a log-in page where a badge should be", new Response("<html>", { status: 200 })],
     ["a success without what was asked for", Response.json({ badge: "7" }, { status: 201 })],

@@ -173,6 +173,17 @@ const bodies = ({ requests }: ReturnType<typeof phoneOf>) =>
   requests.filter(({ url }) => url.endsWith("/sign")).map(({ init }) => JSON.parse(init.body ?? ""));
 const base64 = "aGVsbG8=";
 
+it("the badge of the login that began last signs, whichever response comes last", async () => {
+  const late = Promise.withResolvers<Response>();
+  const made = phoneOf([() => late.promise, badge("8"), SIGNATURE]);
+  const first = made.phone.requestBadge({ userId: "alice" });
+  await made.phone.requestBadge({ userId: "bob" });
+  late.resolve(badge("7"));
+  expect(await first).toMatchObject({ badgeId: "7" });
+  await made.phone.sign(base64);
+  expect(bodies(made)).toEqual([{ base64, badgeId: "8" }]);
+});
+
 it("the badge of the last login signs, or the one that the app names for a call; before the first login the service chooses (contract section 15)", async () => {
   for (const changes of [{}, { proofKey: undefined }]) {
     const refused = refusal(403, "REVOKED_BADGE");

@@ -74,6 +74,18 @@ describe("a request that may be repeated", () => {
     expect([fake.requests.length, fake.waits]).toEqual([2, [wait]]);
   });
 
+  it("a Retry-After that is a time counts from the time of its response, whatever the device's clock says", async () => {
+    const [date, time] = ["Fri, 15 Jan 2027 08:00:00 GMT", "Fri, 15 Jan 2027 08:00:30 GMT"];
+    for (const now of [0, 1, 2].map((days) => Date.parse(date) + (days - 1) * 86_400_000)) {
+      const fake = fakeService(
+        new Response("<html>", { status: 503, headers: { date, "retry-after": time } }),
+        SIGNATURE,
+      );
+      await device(NOBODY, "phone", { ...fake.options, now: () => now }).sign("aGVsbG8=");
+      expect(fake.waits).toEqual([30_249]);
+    }
+  });
+
   it("a request is sent at most four times in all, with growing delays", async () => {
     const fake = fakeService(NO_NETWORK);
     await expect(phone(fake).sign("aGVsbG8=")).rejects.toBeInstanceOf(NoResponseError);

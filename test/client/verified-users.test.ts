@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, it, vi } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import { BadgeServiceError, isRefusedUserToken, webCryptoProofKey } from "../../src/client/index.ts";
 import { Phone } from "../bound/support.ts";
 import { newKey } from "../dpop/support.ts";
@@ -12,7 +12,6 @@ let provider: Provider;
 let application: TestApplication;
 
 beforeEach(async () => {
-  vi.spyOn(console, "log").mockImplementation(() => {});
   provider = await newProvider();
   application = await createApplication(provider.columns);
 });

@@ -107,6 +107,7 @@ const READERS_PART = `
   declare const keys: import("@badge-distribution/verify").JwkSet;
   interface Login { idToken: string; claims: { sub: string } }
   declare const appAuth: { authorize(options: { issuer: string; clientId: string; scopes: string[] }): Promise<Login>; refresh(login: Login): Promise<Login> };
+  declare function letUserChoose(badges: readonly import("@badge-distribution/client").Badge[]): Promise<import("@badge-distribution/client").Badge>;
   declare function askPhone(challenge: string): Promise<import("@badge-distribution/verify").PresentedBadge>;
 `;
 
@@ -137,7 +138,8 @@ describe("the packed packages are typed", () => {
   ])("the packages and the examples of both README files compile, with %s", (_name, options) => {
     const examples = { ...examplesOf("client"), ...examplesOf("verify") };
     expect(Object.keys(examples).length).toBeGreaterThan(5);
-    expect(typeErrors({ ...examples, "reader.d.ts": READERS_PART }, options)).toBe("");
+    const checks = { ...options, noUncheckedIndexedAccess: true };
+    expect(typeErrors({ ...examples, "reader.d.ts": READERS_PART }, checks)).toBe("");
   });
 
   it("the packages compile without any other types, and their own say something", () => {

@@ -2,12 +2,11 @@ import { beforeEach, describe, expect, it } from "vitest";
 import { createDpopProof } from "../../src/client/index.ts";
 import { setEnd, takeStep } from "../badges/life-support.ts";
 import { newPhone } from "../bound/support.ts";
-import { outcome } from "../http/support/draft.ts";
-import { hoursAhead } from "../http/support/invitations.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { callWith, countedLimit, UNLIMITED } from "../support/bindings.ts";
+import { ahead, HOUR } from "../support/clock.ts";
 import { runSql } from "../support/home.ts";
-import { call, callServer, sign } from "../support/http.ts";
+import { call, callServer, outcome, sign } from "../support/http.ts";
 import { type Provider, useProviders } from "./provider.ts";
 import { logIn, newUdid, ownBadges, suspendOwn } from "./support.ts";
 
@@ -45,7 +44,7 @@ describe("GET /v1/user/badges (contract section 22)", () => {
     await badgeOf("bob");
     await takeStep(application, second, "suspend");
     await takeStep(application, revoked, "revoke");
-    await setEnd(application, expired, hoursAhead(-1));
+    await setEnd(application, expired, ahead(-HOUR));
     const { status, body } = await ownBadges(application, token);
     expect([status, body]).toEqual([
       200,
@@ -123,16 +122,15 @@ describe("both calls (contract section 22)", () => {
 
   it("both calls share one limit per user across addresses, equal to a device's", async () => {
     const twice = countedLimit(2);
+    const bindings = { DEVICE_LIMIT: twice, CLIENT_IP_LIMIT: UNLIMITED };
     const send = async ([method, path]: typeof LIST | typeof SUSPEND, user: string) => {
       const headers = { applicationid: application.id, authorization: `Bearer ${await provider.token(user)}` };
-      const request = new Request(`https://badges.example${path}`, { method, headers });
-      return outcome(await callWith({ DEVICE_LIMIT: twice, CLIENT_IP_LIMIT: UNLIMITED }, request));
+      return outcome(await callWith(bindings, method, path, { headers }));
     };
     // A bound token without its key is not counted for the user.
     const bound = await provider.token("alice", { cnf: { jkt: await (await newPhone(application)).thumbprint() } });
-    const stolen = { applicationid: application.id, authorization: `Bearer ${bound}`, dpop: "x" };
-    const request = new Request("https://badges.example/v1/user/badges", { headers: stolen });
-    expect(outcome(await callWith({ DEVICE_LIMIT: twice, CLIENT_IP_LIMIT: UNLIMITED }, request))).toMatch("401");
+    const headers = { applicationid: application.id, authorization: `Bearer ${bound}`, dpop: "x" };
+    expect(outcome(await callWith(bindings, "GET", "/v1/user/badges", { headers }))).toMatch("401");
     expect(await send(LIST, "alice")).toBe("200");
     expect(await send(SUSPEND, "alice")).toBe("404 UNKNOWN_BADGE");
     expect(await send(LIST, "bob")).toBe("200");
@@ -148,14 +146,15 @@ describe("both calls (contract section 22)", () => {
       const twice = countedLimit(2);
       const send = async (authorization: string) => {
         const headers = { applicationid: application.id, authorization, "cf-connecting-ip": "192.0.2.1" };
-        const login = { headers: { ...headers, udid: "phone" }, body: JSON.stringify({ userId: "alice" }) };
-        const init = { method, headers, ...(method === "POST" && login) };
-        const request = new Request(`https://badges.example${path}`, init);
-        return outcome(await callWith({ DEVICE_LIMIT: UNLIMITED, CLIENT_IP_LIMIT: twice }, request));
+        const login = { headers: { ...headers, udid: "phone" }, body: { userId: "alice" } };
+        const options = method === "POST" ? login : { headers };
+        return outcome(await callWith({ DEVICE_LIMIT: UNLIMITED, CLIENT_IP_LIMIT: twice }, method, path, options));
       };
       const wrong = "401 INVALID_USERTOKEN";
       expect([await send(""), await send("Bearer made-up")]).toEqual([wrong, wrong]);
       for (const made of ["", "Bearer made-up"]) expect(await send(made)).toBe("429 RATE_LIMITED");
+      // The phone must learn that it needs a new token.
+      expect(await send(`Bearer ${await provider.token("alice", { exp: 1 })}`)).toBe(wrong);
       // Nobody at the address stops a person's emergency suspend.
       expect(await send(`Bearer ${token}`)).toBe(granted);
       const refused = `${application.id}:192.0.2.1:refused`;

@@ -72,8 +72,10 @@ export const MEANINGS: Record<ErrorCode, Meaning> = {
     remedy: "Tell the user to ask the application's operator. It may be resumed.",
   },
   REVOKED_BADGE: {
-    meaning: "The badge was revoked. Logging in does not bring it back.",
-    remedy: "Tell the user to ask the application's operator: its server can invite the device again.",
+    meaning:
+      "The badge was revoked, and logging in does not bring it back; or, when it signs, another badge has taken its place.",
+    remedy:
+      "After a refused signature, log in: the response has the badge that took its place. If that is refused, too, tell the user to ask the application's operator: its server can invite the device again.",
   },
   EXPIRED_BADGE: {
     meaning: "The badge's end has passed.",

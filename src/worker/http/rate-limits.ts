@@ -1,5 +1,5 @@
 import type { Context as HonoContext } from "hono";
-import { type ErrorCode, PUBLIC_ERRORS } from "../../shared/error-table.ts";
+import { PUBLIC_ERRORS } from "../../shared/error-table.ts";
 import { digestOf } from "../../shared/identifiers.ts";
 import { ApiError } from "../api-error.ts";
 import { addressPrefix } from "../applications/address-prefix.ts";
@@ -90,7 +90,8 @@ export async function limitInvitation(c: HonoContext<HttpEnv>, { id }: { id: str
 
 /**
  * Counts the calls that a handler refuses as malformed, with INVALID_PROOF or with INVALID_USERTOKEN. Over the limit it
- * refuses them with RATE_LIMITED.
+ * refuses them with RATE_LIMITED. A genuine user token that has expired is not counted: its phone must learn that it needs
+ * a new one, whoever floods its address.
  */
 export function withRefusalLimit<C extends HonoContext<HttpEnv>>(
   handler: (c: C) => Promise<Response>,
@@ -99,15 +100,16 @@ export function withRefusalLimit<C extends HonoContext<HttpEnv>>(
     try {
       return await handler(c);
     } catch (error) {
-      if (error instanceof ApiError && isCountedApart(error.code)) await limitAddressApart(c);
+      if (error instanceof ApiError && isCountedApart(error)) await limitAddressApart(c);
       throw error;
     }
   };
 }
 
 /** Bodies, fields and headers that violate the contract get the statuses 400 and 422. */
-function isCountedApart(code: ErrorCode): boolean {
+function isCountedApart({ code, detail }: ApiError): boolean {
   const { status } = PUBLIC_ERRORS[code];
+  if (detail === "expired-token") return false;
   return code === "INVALID_PROOF" || code === "INVALID_USERTOKEN" || status === 400 || status === 422;
 }
 

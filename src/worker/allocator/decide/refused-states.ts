@@ -9,6 +9,6 @@ const REFUSED_STATES = {
   suspended: "SUSPENDED_BADGE",
   revoked: "REVOKED_BADGE",
   expired: "EXPIRED_BADGE",
-  // Read just before a claim superseded it.
+  // A signature may name it, and a call may have read it just before a claim superseded it.
   replaced: "REVOKED_BADGE",
 } as const satisfies Record<BadgeState, ErrorCode | null>;
