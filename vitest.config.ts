@@ -59,6 +59,7 @@ const workers = (name: string, ofHome: typeof home) => ({
   exclude: ["test/node/**"],
   setupFiles: ["./test/support/setup.ts"],
   testTimeout,
+  restoreMocks: true,
 });
 
 /** Runs tests inside workerd, on the bindings of wrangler.toml. */

@@ -7,11 +7,11 @@ import { Live } from "../src/worker/live/live.ts";
 import { HomeScheduler } from "../src/worker/scheduling/home-scheduler.ts";
 import { putCommand, resultOf, stateOf } from "./allocator/support.ts";
 import { takeStep, withBadge } from "./badges/life-support.ts";
-import { useQuietLog } from "./invitations/support/log.ts";
 import { deltaOf, listen, liveOf, outcomeOf, ringLive, withHeldDoor } from "./live/support.ts";
 import type { TestApplication } from "./support/application.ts";
 import { boundHome, testHome } from "./support/home.ts";
 import { callServer } from "./support/http.ts";
+import { log } from "./support/log.ts";
 import { Outbox } from "./support/outbox.ts";
 import { consume, DONE } from "./support/queue.ts";
 
@@ -19,8 +19,6 @@ import { consume, DONE } from "./support/queue.ts";
  * A deployment runs two releases at once. Calls of allocators have a version (test/allocator/releases.test.ts). What else a Worker
  * and objects send each other has none: if the other release does not know it, it fails, and is done later.
  */
-
-const log = useQuietLog();
 
 const linesAbout = (event: string) => log.lines().filter((line) => line.event === event);
 

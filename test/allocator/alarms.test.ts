@@ -10,22 +10,20 @@ import {
 import { Allocator } from "../../src/worker/allocator/allocator.ts";
 import { entry, invitation } from "../../src/worker/allocator/tables/schema.ts";
 import { issueTo, takeStep, withBadge } from "../badges/life-support.ts";
-import { invite, revoke } from "../invitations/support/calls.ts";
-import { ahead, DAY, HOUR, MINUTE, moveClock, useStandingClock } from "../invitations/support/clock.ts";
-import { useQuietLog } from "../invitations/support/log.ts";
-import { readRows } from "../invitations/support/storage.ts";
 import { alarmOf, allocatorOf, aroundObjectD1, bindObject, endAllocator, ring } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
+import { ahead, DAY, HOUR, MINUTE, moveClock, useStandingClock } from "../support/clock.ts";
 import { isAbout, LOST } from "../support/faults.ts";
 import { callServer } from "../support/http.ts";
+import { invite, revoke } from "../support/invitations.ts";
+import { log } from "../support/log.ts";
 import { restore, takeSnapshot } from "../support/restoration.ts";
-import { badgeRows } from "../support/rows.ts";
+import { badgeRows, readRows } from "../support/rows.ts";
 import { crowded, ENTRY, expectInSync, headOf, loggedSequences, reconcile, sequenceOf, stateOf } from "./support.ts";
 
 /** Contract section 21. */
 const MAX_LOG_BYTES = 4_000_000_000;
 
-const log = useQuietLog();
 useStandingClock();
 
 describe("the allocator's alarm (contract sections 5, 12 and 21)", () => {

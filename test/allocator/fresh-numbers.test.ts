@@ -6,11 +6,9 @@ import { FreshNumbers } from "../../src/worker/allocator/fresh-numbers.ts";
 import { randomBelow } from "../../src/worker/allocator/random.ts";
 import { highest } from "../../src/worker/allocator/replica/republish.ts";
 import { issueTo } from "../badges/life-support.ts";
-import { useQuietLog } from "../invitations/support/log.ts";
 import { createApplication } from "../support/application.ts";
+import { log } from "../support/log.ts";
 import { request } from "./decide/support.ts";
-
-const log = useQuietLog();
 
 const APPLICATION = applicationId.parse("app_00000000000000000000");
 

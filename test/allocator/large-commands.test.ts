@@ -1,19 +1,16 @@
 import { env } from "cloudflare:workers";
-import { describe, expect, it, onTestFinished, vi } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { COPY_PAGE_ROWS } from "../../src/shared/limits/allocator-limits.ts";
 import { deliveryMessage } from "../../src/worker/webhooks/delivery-message.ts";
 import { block, issueTo } from "../badges/life-support.ts";
 import { requestQuietly } from "../badges/support.ts";
-import { useStandingClock } from "../invitations/support/clock.ts";
-import { useQuietLog } from "../invitations/support/log.ts";
 import { aroundObjectD1 } from "../support/allocator.ts";
 import { createApplication } from "../support/application.ts";
+import { useStandingClock } from "../support/clock.ts";
 import { isAbout, LOST } from "../support/faults.ts";
 import { queueThat } from "../support/queue.ts";
 import { badgeRows } from "../support/rows.ts";
 import { crowded, ENTRY, expectInSync, fillBadges, headOf, sequenceOf } from "./support.ts";
-
-useQuietLog();
 
 const BADGES = 3_000;
 /** As many as take some ten batches. */
@@ -107,7 +104,6 @@ describe("webhook events of a large command (contract sections 8 and 21)", () =>
       }
       return queue.sendBatch(sent);
     });
-    onTestFinished(() => void vi.restoreAllMocks());
     expect((await block(application, "mallory")).status).toBe(200);
     await issueTo(application, "phone", "bob");
     expect(waits).toEqual(Array.from({ length: 121 }, (_, place) => 20 * place));

@@ -1,14 +1,13 @@
 import { describe, expect, it } from "vitest";
 import { COPY_PAGE_ROWS } from "../../src/shared/limits/allocator-limits.ts";
 import { block, issueTo, takeStep, withBadge } from "../badges/life-support.ts";
-import { claim, invite, outcome, revoke } from "../invitations/support/calls.ts";
-import { useQuietLog } from "../invitations/support/log.ts";
 import { alarmOf, aroundObjectD1, endAllocator, loseStorage, ring, wake } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { isAbout, LOST } from "../support/faults.ts";
 import { HeldTrips } from "../support/held.ts";
 import { runSql } from "../support/home.ts";
-import { callServer } from "../support/http.ts";
+import { callServer, outcome } from "../support/http.ts";
+import { claim, invite, revoke } from "../support/invitations.ts";
 import { restore, takeSnapshot } from "../support/restoration.ts";
 import { badgeRows } from "../support/rows.ts";
 import { isSettled } from "../support/timers.ts";
@@ -24,8 +23,6 @@ import {
   resultOf,
   stateOf,
 } from "./support.ts";
-
-useQuietLog();
 
 const changesOf = (application: TestApplication, cursor: string) =>
   callServer(application, "GET", `/v1/changes?cursor=${cursor}`);

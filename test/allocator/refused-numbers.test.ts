@@ -8,19 +8,17 @@ import { Log } from "../../src/worker/allocator/tables/entry-log.ts";
 import { Calls, type Reply } from "../../src/worker/allocator/waiting-calls.ts";
 import { block, issueTo, withBadge } from "../badges/life-support.ts";
 import { newPhone } from "../bound/support.ts";
-import { invite, outcome } from "../invitations/support/calls.ts";
-import { useQuietLog } from "../invitations/support/log.ts";
 import { aroundObjectD1, wake } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { isAbout } from "../support/faults.ts";
 import { homeDatabase, runSql } from "../support/home.ts";
-import { BADGE, callServer } from "../support/http.ts";
+import { BADGE, callServer, outcome } from "../support/http.ts";
+import { invite } from "../support/invitations.ts";
+import { log } from "../support/log.ts";
 import { restore, takeSnapshot } from "../support/restoration.ts";
 import { badgeRows, eventRows } from "../support/rows.ts";
 import { inAllocator, NOW } from "./decide/support.ts";
 import { aroundNext, expectInSync, headOf, login, loseResponse, plantForeign } from "./support.ts";
-
-const log = useQuietLog();
 
 const refusals = ({ id }: TestApplication) =>
   log.lines().filter(({ event, application }) => event === "number-refused" && application === id);

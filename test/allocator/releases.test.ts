@@ -10,13 +10,13 @@ import { Allocator } from "../../src/worker/allocator/allocator.ts";
 import { CALL_VERSION, type CallMessage, type CallOutcome } from "../../src/worker/allocator/commands.ts";
 import { takeStep, withBadge } from "../badges/life-support.ts";
 import { boundPhone } from "../bound/support.ts";
-import { claim, invite, requestInvitation, revoke } from "../invitations/support/calls.ts";
-import { ahead, DAY, HOUR, MINUTE, moveClock, useStandingClock } from "../invitations/support/clock.ts";
-import { useQuietLog } from "../invitations/support/log.ts";
 import { allocatorOf, bindObject, endAllocator, ring, wake } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
+import { ahead, DAY, HOUR, MINUTE, moveClock, useStandingClock } from "../support/clock.ts";
 import { homeDatabase, runSql } from "../support/home.ts";
 import { call, requestBadge, serverHeaders } from "../support/http.ts";
+import { claim, invite, requestInvitation, revoke } from "../support/invitations.ts";
+import { log } from "../support/log.ts";
 import { restore, takeSnapshot } from "../support/restoration.ts";
 import { expectInSync, plantForeign, putCommand, reconcile, sequenceOf, stateOf } from "./support.ts";
 
@@ -207,7 +207,6 @@ function fieldsOf(values: readonly unknown[]): string[] {
 const rowWrite = z.object({ op: z.string(), table: z.string(), columns: z.array(z.string()) });
 const isRowWrite = (value: object): value is z.infer<typeof rowWrite> => rowWrite.safeParse(value).success;
 
-const log = useQuietLog();
 useStandingClock();
 
 /** What releases have stored and sent, oldest first (CONTRIBUTING.md, Add a migration). */

@@ -3,14 +3,14 @@ import { describe, expect, it, vi } from "vitest";
 import { SEND_ENTRIES } from "../../src/shared/limits/allocator-limits.ts";
 import { Alarms } from "../../src/worker/allocator/alarms.ts";
 import { block, issueTo, signOn, takeStep, withBadge } from "../badges/life-support.ts";
-import { claim, invite, outcome, revoke } from "../invitations/support/calls.ts";
-import { ahead, DAY, HOUR, MINUTE, moveClock, useStandingClock } from "../invitations/support/clock.ts";
-import { useQuietLog } from "../invitations/support/log.ts";
 import { allocatorOf, aroundObjectD1, endAllocator, loseStorage, ring, wake } from "../support/allocator.ts";
 import { createApplication } from "../support/application.ts";
+import { ahead, DAY, HOUR, MINUTE, moveClock, useStandingClock } from "../support/clock.ts";
 import { isAbout, LOST } from "../support/faults.ts";
 import { homeDatabase, runSql } from "../support/home.ts";
-import { callServer } from "../support/http.ts";
+import { callServer, outcome } from "../support/http.ts";
+import { claim, invite, revoke } from "../support/invitations.ts";
+import { log } from "../support/log.ts";
 import { objectsSendTo, queueThat } from "../support/queue.ts";
 import { restore, takeSnapshot } from "../support/restoration.ts";
 import { badgeRows, eventRows } from "../support/rows.ts";
@@ -28,7 +28,6 @@ import {
   stateOf,
 } from "./support.ts";
 
-const log = useQuietLog();
 useStandingClock();
 
 /** D1 was restored to before the revocation of alice's badge on "phone", and nobody has told the allocator. */

@@ -1,14 +1,14 @@
 import { describe, expect, it, vi } from "vitest";
 import { SUBSCRIBABLE_EVENTS } from "../../src/shared/events.ts";
 import { issueTo, signOn, takeStep, withBadge } from "../badges/life-support.ts";
-import { claim, invite, outcome, revoke } from "../invitations/support/calls.ts";
-import { DAY, HOUR, moveClock, useStandingClock } from "../invitations/support/clock.ts";
-import { useQuietLog } from "../invitations/support/log.ts";
 import { alarmOf, aroundObjectD1, endAllocator, loseStorage, ring, wake } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
+import { DAY, HOUR, moveClock, useStandingClock } from "../support/clock.ts";
 import { isAbout, LOST } from "../support/faults.ts";
 import { runSql } from "../support/home.ts";
-import { callServer } from "../support/http.ts";
+import { callServer, outcome } from "../support/http.ts";
+import { claim, invite, revoke } from "../support/invitations.ts";
+import { log } from "../support/log.ts";
 import { restore, type Snapshot, takeSnapshot } from "../support/restoration.ts";
 import { badgeRows, eventRows } from "../support/rows.ts";
 import {
@@ -25,7 +25,6 @@ import {
   stateOf,
 } from "./support.ts";
 
-const log = useQuietLog();
 useStandingClock();
 
 /** An application with a badge of alice's, whose D1 was restored to a moment that the log does not reach any more. */

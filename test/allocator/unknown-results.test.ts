@@ -5,7 +5,6 @@ import { Allocator } from "../../src/worker/allocator/allocator.ts";
 import { CALL_VERSION, type CallMessage, type Command } from "../../src/worker/allocator/commands.ts";
 import { Log } from "../../src/worker/allocator/tables/entry-log.ts";
 import { issueTo, takeStep, withBadge } from "../badges/life-support.ts";
-import { useQuietLog } from "../invitations/support/log.ts";
 import {
   type AroundCall,
   alarmOf,
@@ -23,6 +22,7 @@ import { failing, isAbout, LOST } from "../support/faults.ts";
 import { HeldTrips } from "../support/held.ts";
 import { homeDatabase, runSql } from "../support/home.ts";
 import { type Answer, serverHeaders } from "../support/http.ts";
+import { log } from "../support/log.ts";
 import { badgeRows } from "../support/rows.ts";
 import { isSettled, StandingTimers } from "../support/timers.ts";
 import { until } from "../support/until.ts";
@@ -37,8 +37,6 @@ import {
   sequenceOf,
   stateOf,
 } from "./support.ts";
-
-const log = useQuietLog();
 
 let timers: StandingTimers | undefined;
 afterEach(() => {

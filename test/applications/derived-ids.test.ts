@@ -1,5 +1,5 @@
 import { env } from "cloudflare:workers";
-import { describe, expect, it, vi } from "vitest";
+import { describe, expect, it } from "vitest";
 import { applicationId, deviceId } from "../../src/shared/identifiers.ts";
 import {
   deriveInvitationToken,
@@ -14,7 +14,6 @@ import { requestBadge } from "../support/http.ts";
 import { badgeRows } from "../support/rows.ts";
 
 it("a device's name in storage is 128 bits without the udid, the same for a udid, and another in another application (contract section 9)", async () => {
-  vi.spyOn(console, "log").mockImplementation(() => {});
   const [first, second] = [await createApplication(), await createApplication()];
   for (const userId of ["alice", "bob"]) await requestBadge(first, "phone", { userId });
   await requestBadge(first, "tablet", { userId: "alice" });

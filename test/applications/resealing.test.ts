@@ -9,18 +9,16 @@ import { resealChunk } from "../../src/worker/keys/resealing.ts";
 import { SealingKeys } from "../../src/worker/keys/sealing-keys.ts";
 import { UnsealedKeys } from "../../src/worker/keys/unsealed-keys.ts";
 import { Database } from "../../src/worker/storage/database.ts";
-import { useQuietLog } from "../invitations/support/log.ts";
 import { createApplication } from "../support/application.ts";
 import { testContext } from "../support/context.ts";
 import { aroundD1 } from "../support/d1.ts";
 import { isAbout } from "../support/faults.ts";
 import { homeDatabase } from "../support/home.ts";
 import { requestBadge, sign } from "../support/http.ts";
+import { log } from "../support/log.ts";
 import { sweep } from "../support/sweep.ts";
 
 const orm = drizzle(homeDatabase());
-const log = useQuietLog();
-
 /** Every test has the sealed values that it makes, and no others. */
 beforeEach(async () => {
   await orm.batch([
@@ -58,7 +56,7 @@ describe("rotation of the sealing key (contract section 9)", () => {
     const badge = await requestBadge(first, "phone", { userId: "alice" });
     expect(badge.status).toBe(201);
     await rotateSealingKey();
-    await sweep([testContext().context]);
+    await sweep();
     // Each has a root key, a secret and a signing key.
     expect(await rowsAtVersion(2)).toHaveLength(6);
 
@@ -127,7 +125,7 @@ describe("a value that cannot be opened (contract section 9)", () => {
     await setSecret(ofSound.sealed);
     await orm.update(signingKey).set({ sealed: "***" }).where(eq(signingKey.id, key.id));
     await rotateSealingKey();
-    await sweep([testContext().context]);
+    await sweep();
 
     const old = (await rowsAtVersion(1)).toSorted();
     expect(old).toEqual([key.kid, secret.id].toSorted());
@@ -141,7 +139,7 @@ describe("a value that cannot be opened (contract section 9)", () => {
     expect(log.lines()).toContainEqual(expect.objectContaining({ event: "sweep", valuesUnreadable: 2 }));
 
     await setSecret(secret.sealed);
-    await sweep([testContext().context]);
+    await sweep();
     expect(await rowsAtVersion(1)).toEqual([key.kid]);
   });
 
@@ -152,7 +150,7 @@ describe("a value that cannot be opened (contract section 9)", () => {
     for (let id = 1; id <= 120; id++) await orm.insert(signingKey).values({ ...junk, id, kid: `junk-${id}` });
     const { id } = await createApplication();
     await rotateSealingKey();
-    await sweep([testContext().context]);
+    await sweep();
     const [last] = await orm.select().from(signingKey).where(eq(signingKey.applicationId, id));
     expect(last?.sealingVersion).toBe(2);
     expect(await rowsAtVersion(1)).toHaveLength(120);

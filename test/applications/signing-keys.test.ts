@@ -5,11 +5,11 @@ import { makeSigningKey } from "../../src/shared/credentials.ts";
 import { signingKey } from "../../src/shared/schema.ts";
 import { verifyBadgeSignature } from "../../src/verify/badge-signature.ts";
 import { keysOf } from "../badges/status-support.ts";
-import { invite } from "../invitations/support/calls.ts";
-import { useStandingClock } from "../invitations/support/clock.ts";
 import { createApplication, type TestApplication, testSealer } from "../support/application.ts";
+import { useStandingClock } from "../support/clock.ts";
 import { homeDatabase, runSql } from "../support/home.ts";
 import { requestBadge, sign } from "../support/http.ts";
+import { invite } from "../support/invitations.ts";
 
 const CLIENT_SIGNATURE = "aGVsbG8gZG9vcg==";
 

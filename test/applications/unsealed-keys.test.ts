@@ -4,10 +4,7 @@ import { applicationId } from "../../src/shared/identifiers.ts";
 import { SealingKeys } from "../../src/worker/keys/sealing-keys.ts";
 import { UnsealedKeys } from "../../src/worker/keys/unsealed-keys.ts";
 import { Unavailable } from "../../src/worker/platform.ts";
-import { useQuietLog } from "../invitations/support/log.ts";
 import { testSealer } from "../support/application.ts";
-
-useQuietLog();
 
 /** The tests' sealing keys 1 and 2. Here the second one plays another key of version 1. */
 const { SEALING_KEY_1: right, SEALING_KEY_2: other } = env;

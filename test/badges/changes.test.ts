@@ -1,15 +1,14 @@
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
-import { claim, invite } from "../invitations/support/calls.ts";
-import { ahead, DAY, MINUTE, moveClock, useStandingClock } from "../invitations/support/clock.ts";
-import { useQuietLog } from "../invitations/support/log.ts";
 import { createApplication } from "../support/application.ts";
+import { ahead, DAY, MINUTE, moveClock, useStandingClock } from "../support/clock.ts";
 import { callServer, requestBadge } from "../support/http.ts";
-import { block, issueTo, runSweep, setEnd, takeStep, unblock } from "./life-support.ts";
+import { claim, invite } from "../support/invitations.ts";
+import { sweep } from "../support/sweep.ts";
+import { block, issueTo, setEnd, takeStep, unblock } from "./life-support.ts";
 
 const page = z.object({ changes: z.array(z.looseObject({ id: z.string() })) });
 
-useQuietLog();
 useStandingClock();
 
 describe("GET /v1/changes (contract section 13)", () => {
@@ -56,7 +55,7 @@ describe("GET /v1/changes (contract section 13)", () => {
     await setEnd(application, id, expiresAt);
     expect(await seen()).toMatchObject([{ id, state: "active", expiresAt }]);
     moveClock(MINUTE);
-    await runSweep();
+    await sweep();
     expect(await seen()).toMatchObject([{ id, state: "expired" }]);
     await setEnd(application, id, null);
     expect(await seen()).toMatchObject([{ id, state: "active" }]);

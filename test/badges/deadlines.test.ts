@@ -1,17 +1,14 @@
 import { env } from "cloudflare:workers";
 import { afterEach, describe, expect, it } from "vitest";
-import { outcome } from "../http/support/draft.ts";
-import { useQuietLog } from "../invitations/support/log.ts";
 import { createApplication } from "../support/application.ts";
 import { callWith } from "../support/bindings.ts";
 import { aroundD1 } from "../support/d1.ts";
 import { LOCKED } from "../support/faults.ts";
 import { HeldTrips } from "../support/held.ts";
 import { bindDatabase, homeDatabase } from "../support/home.ts";
+import { outcome } from "../support/http.ts";
 import { isSettled, StandingTimers } from "../support/timers.ts";
 import { requestQuietly } from "./support.ts";
-
-useQuietLog();
 
 let timers: StandingTimers;
 
@@ -46,7 +43,7 @@ describe("a platform call that never settles (contract section 11)", () => {
     // The isolate may have asked D1 a moment ago.
     await timers.pass(1000);
     const held = new HeldTrips();
-    const refused = callWith({ DB: aroundD1(env.DB, held.around) }, new Request("https://badges.example/health"));
+    const refused = callWith({ DB: aroundD1(env.DB, held.around) }, "GET", "/health");
     await timers.pass(2_999, () => held.count === 1);
     expect(await isSettled(refused)).toBe(false);
     await timers.pass(1);

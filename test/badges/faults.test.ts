@@ -3,19 +3,15 @@ import { describe, expect, it, vi } from "vitest";
 import type { ApplicationId } from "../../src/shared/identifiers.ts";
 import { PLATFORM_TRIES } from "../../src/shared/limits/platform-limits.ts";
 import { ENTRY } from "../allocator/support.ts";
-import { invite } from "../invitations/support/calls.ts";
-import { useQuietLog } from "../invitations/support/log.ts";
-import { readRows } from "../invitations/support/storage.ts";
 import { allocatorOf, aroundAllocators, aroundObjectD1 } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { type AroundTrip, aroundD1 } from "../support/d1.ts";
 import { failing, isAbout, type Kind, LOCKED, LOST, type Moment, statusesOf } from "../support/faults.ts";
 import { bindDatabase, homeDatabase, runSql } from "../support/home.ts";
 import type { Answer } from "../support/http.ts";
-import { badgeRows, eventRows } from "../support/rows.ts";
+import { invite } from "../support/invitations.ts";
+import { badgeRows, eventRows, readRows } from "../support/rows.ts";
 import { numberOf, requestQuietly, WEBHOOK_URL } from "./support.ts";
-
-useQuietLog();
 
 const ALICE = { userId: "alice" };
 

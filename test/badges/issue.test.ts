@@ -2,18 +2,16 @@ import { createExecutionContext, waitOnExecutionContext } from "cloudflare:test"
 import { env } from "cloudflare:workers";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import worker from "../../src/worker/index.ts";
-import { outcome, tally } from "../http/support/draft.ts";
-import { HOUR, moveClock } from "../invitations/support/clock.ts";
-import { useQuietLog } from "../invitations/support/log.ts";
+import { tally, times } from "../http/support/draft.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { UNLIMITED } from "../support/bindings.ts";
+import { HOUR, moveClock } from "../support/clock.ts";
 import { byEffort } from "../support/effort.ts";
-import { type Answer, callServer, requestBadge } from "../support/http.ts";
+import { type Answer, callServer, outcome, requestBadge } from "../support/http.ts";
+import { log } from "../support/log.ts";
 import { objectsSendTo, queueThat } from "../support/queue.ts";
 import { badgeRows, eventRows } from "../support/rows.ts";
-import { inParallel, numberOf, requestQuietly, WEBHOOK_URL } from "./support.ts";
-
-const log = useQuietLog();
+import { numberOf, requestQuietly, WEBHOOK_URL } from "./support.ts";
 
 /** More than one group; a group is at most 100 calls. */
 const MANY = byEffort(120, 1000);
@@ -51,7 +49,7 @@ describe("requests that race (contract section 1)", () => {
       const answer = await requestQuietly(application, `device-${place}`, { userId: "alice" });
       return answer.status === 503 ? ask(place) : answer;
     };
-    const answers = await inParallel(MANY, ask);
+    const answers = await Promise.all(times(MANY).map(ask));
     expect(answers.every(({ status }) => status === 201 || status === 200)).toBe(true);
     const numbers = answers.map(numberOf);
     expect(new Set(numbers).size).toBe(MANY);
@@ -62,7 +60,9 @@ describe("requests that race (contract section 1)", () => {
 
   it("one user device gets one number and one event, however many of its requests are concurrent", async () => {
     const application = await createApplication({ webhookUrl: WEBHOOK_URL });
-    const answers = await inParallel(MANY, () => requestQuietly(application, "device", { userId: "alice" }));
+    const answers = await Promise.all(
+      times(MANY).map(() => requestQuietly(application, "device", { userId: "alice" })),
+    );
     expect(tally(answers.map(outcome))).toEqual({ 200: MANY - 1, 201: 1 });
     expect(new Set(answers.map(numberOf)).size).toBe(1);
     expect(await badgeRows(application)).toHaveLength(1);

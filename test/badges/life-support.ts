@@ -1,13 +1,9 @@
 import { expect } from "vitest";
 import { createApplication, type TestApplication } from "../support/application.ts";
-import { testContext } from "../support/context.ts";
-import { type Answer, callServer, requestBadge, sign } from "../support/http.ts";
-import { sweep } from "../support/sweep.ts";
+import { A_SIGNATURE, type Answer, callServer, requestBadge, sign } from "../support/http.ts";
 
-/** The client signature of every test that signs. */
-const SIGNED = { base64: "aGVsbG8=" };
-
-export const signOn = (application: { id: string }, udid: string): Promise<Answer> => sign(application, udid, SIGNED);
+export const signOn = (application: { id: string }, udid: string): Promise<Answer> =>
+  sign(application, udid, A_SIGNATURE);
 
 /** A device logs a user in and is given a badge. @returns its number */
 export async function issueTo(application: { id: string }, udid: string, userId: string): Promise<string> {
@@ -39,5 +35,3 @@ export const block = (application: TestApplication, userId: string): Promise<Ans
 
 export const unblock = (application: TestApplication, userId: string): Promise<Answer> =>
   callServer(application, "PATCH", `/v1/users/${encodeURIComponent(userId)}/unblock`);
-
-export const runSweep = (): Promise<void> => sweep([testContext().context]);

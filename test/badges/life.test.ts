@@ -1,13 +1,12 @@
 import { decodeJwt } from "jose";
 import { describe, expect, it } from "vitest";
-import { claim, invite, listedNumbers, outcome, requestInvitation } from "../invitations/support/calls.ts";
-import { ahead, DAY, HOUR, MINUTE, moveClock, SECOND, useStandingClock } from "../invitations/support/clock.ts";
-import { useQuietLog } from "../invitations/support/log.ts";
 import { createApplication } from "../support/application.ts";
-import { callServer, requestBadge } from "../support/http.ts";
-import { getBadge, issueTo, runSweep, setEnd, signOn, takeStep, withBadge } from "./life-support.ts";
+import { ahead, DAY, HOUR, MINUTE, moveClock, SECOND, useStandingClock } from "../support/clock.ts";
+import { callServer, outcome, requestBadge } from "../support/http.ts";
+import { claim, invite, listedNumbers, requestInvitation } from "../support/invitations.ts";
+import { sweep } from "../support/sweep.ts";
+import { getBadge, issueTo, setEnd, signOn, takeStep, withBadge } from "./life-support.ts";
 
-useQuietLog();
 useStandingClock();
 
 /** What login and sign of a device say. */
@@ -54,7 +53,7 @@ describe("device calls on a badge that is not active (contract section 12)", () 
     expect(await deviceOutcomes(application, "phone")).toEqual(["200", "200"]);
     moveClock(1);
     expect(await deviceOutcomes(application, "phone")).toEqual(["403 EXPIRED_BADGE", "403 EXPIRED_BADGE"]);
-    await runSweep();
+    await sweep();
     expect((await getBadge(application, id)).body.state).toBe("expired");
     expect((await setEnd(application, id, ahead(1))).body.state).toBe("active");
     expect(await deviceOutcomes(application, "phone")).toEqual(["200", "200"]);
@@ -146,7 +145,7 @@ it("lists contain active and suspended badges: `state` only if suspended, `expir
   moveClock(HOUR);
   const left = [plain, suspended, String(number)].map(Number);
   expect(await listedNumbers(application)).toEqual(left);
-  await runSweep();
+  await sweep();
   expect(await listedNumbers(application)).toEqual(left);
   await setEnd(application, ending, null);
   expect(await listedNumbers(application)).toEqual([plain, suspended, ending, String(number)].map(Number));

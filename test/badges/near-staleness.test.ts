@@ -1,21 +1,20 @@
 import { decodeJwt } from "jose";
 import { describe, expect, it } from "vitest";
 import { newPhone, rebind } from "../bound/support.ts";
-import { invite } from "../http/support/invitations.ts";
-import { ahead, moveClock, SECOND, useStandingClock } from "../invitations/support/clock.ts";
-import { useQuietLog } from "../invitations/support/log.ts";
 import { createApplication } from "../support/application.ts";
 import { UNLIMITED } from "../support/bindings.ts";
+import { ahead, moveClock, SECOND, useStandingClock } from "../support/clock.ts";
 import { FarD1 } from "../support/copy.ts";
 import { aroundD1 } from "../support/d1.ts";
 import { isAbout } from "../support/faults.ts";
 import { bindDatabase, homeDatabase, runSql, testHome } from "../support/home.ts";
-import { callServer, requestBadge } from "../support/http.ts";
+import { BADGE, callServer, requestBadge } from "../support/http.ts";
+import { invite } from "../support/invitations.ts";
+import { log } from "../support/log.ts";
 import { setEnd, takeStep, withBadge } from "./life-support.ts";
-import { ALICE, BADGE, FarPhone, outcome, phoneWithBadge, tick, waitForCopy } from "./near-support.ts";
+import { ALICE, FarPhone, outcome, phoneWithBadge, tick, waitForCopy } from "./near-support.ts";
 import { requestQuietly } from "./support.ts";
 
-const log = useQuietLog();
 useStandingClock();
 
 const ACTS = [(phone: FarPhone) => phone.logIn(), (phone: FarPhone) => phone.sign()];
@@ -28,7 +27,7 @@ describe("a login near a copy that lacks the phone's badge (contract sections 7 
     async (what) => {
       const application = await createApplication();
       const d1 = await FarD1.create();
-      const more = what === "a claim" ? { invitationToken: (await invite(application)).id } : {};
+      const more = what === "a claim" ? { invitationToken: (await invite(application)).token } : {};
       const phone = await newPhone(application, "phone");
       const bindings = { DEVICE_LIMIT: UNLIMITED, CLIENT_IP_LIMIT: USED_UP, ...bindDatabase(d1.binding) };
       // No claim is limited by its address.
@@ -105,10 +104,10 @@ describe("what a copy does not grant is decided at the primary (contract section
   it("a login with a badge that the copy does not have yet succeeds, even when no number is left", async () => {
     const { application, d1 } = await phoneWithBadge({ size: 2 });
     // The allocator knows it as the invitation's, so it looks for another number.
-    const { id: invitationToken, badgeId } = await invite(application);
+    const { token: invitationToken, number } = await invite(application);
     expect((await requestBadge(application, "other", { ...ALICE, invitationToken })).status).toBe(201);
     const other = new FarPhone(application, "other", d1);
-    expect(outcome(await other.logIn())).toBe(`200 ${badgeId}`);
+    expect(outcome(await other.logIn())).toBe(`200 ${number}`);
     expect(outcome(await other.sign())).toBe("200 signature");
     const third = new FarPhone(application, "third", d1);
     expect(outcome(await third.logIn())).toBe("503 NUMBERS_EXHAUSTED");
@@ -134,12 +133,12 @@ describe("what a copy does not grant is decided at the primary (contract section
 
 it("a claim is decided by the state of the invitation and of the badge that it replaces, not by what the copy has of them (contract section 16)", async () => {
   const { application, phone, d1, badgeId } = await phoneWithBadge();
-  const { id: revoked } = await invite(application);
+  const { token: revoked } = await invite(application);
   await takeStep(application, badgeId, "suspend");
   await d1.catchUp();
   await callServer(application, "PATCH", `/v1/invitation/${revoked}/revoke`);
   expect(outcome(await phone.logIn({ ...ALICE, invitationToken: revoked }))).toBe("410 REVOKED_INVITATION");
-  const { id: invitationToken, badgeId: next } = await invite(application);
+  const { token: invitationToken, number: next } = await invite(application);
   expect(outcome(await phone.logIn({ ...ALICE, invitationToken }))).toBe("403 SUSPENDED_BADGE");
   await takeStep(application, badgeId, "resume");
   for (const status of [201, 200]) {
@@ -152,7 +151,7 @@ it.each(["fails", "hangs"] as const)(
   "a copy that %s counts as a miss, which is logged: the primary responds, within a second, or asks the allocator only for what it lacks (contract section 16)",
   async (behaviour) => {
     const { application, d1, phone, badgeId } = await phoneWithBadge();
-    const { id: invitationToken, badgeId: claimed } = await invite(application);
+    const { token: invitationToken, number: claimed } = await invite(application);
     d1.behaviour = behaviour;
     const withoutBookmark = new FarPhone(application, "phone", d1);
     for (const [act, object, expected] of [

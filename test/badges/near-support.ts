@@ -1,4 +1,4 @@
-import { expect, vi } from "vitest";
+import { expect } from "vitest";
 import { z } from "zod";
 import { Database } from "../../src/worker/storage/database.ts";
 import { beat, stampHeartbeat } from "../../src/worker/storage/heartbeat.ts";
@@ -7,15 +7,12 @@ import { createApplication, type TestApplication } from "../support/application.
 import { callWith } from "../support/bindings.ts";
 import { FarD1 } from "../support/copy.ts";
 import { bindDatabase, homeDatabase } from "../support/home.ts";
-import type { Answer } from "../support/http.ts";
-import { linesOf } from "../support/log-lines.ts";
+import { A_SIGNATURE, type Answer, BADGE, SIGN } from "../support/http.ts";
+import { log } from "../support/log.ts";
 import { objectsSendTo } from "../support/queue.ts";
 import { isSettled, StandingTimers } from "../support/timers.ts";
 import { QUIETLY } from "./support.ts";
 
-export const BADGE = "/v1/badge";
-export const SIGN = "/v1/badge/sign";
-export const SIGNED = { base64: "aGVsbG8=" };
 export const ALICE = { userId: "alice" };
 
 /** Writes the mark of time of this moment, as the scheduler does every minute. */
@@ -28,7 +25,7 @@ export async function tick(): Promise<void> {
 const requestLine = z.object({ event: z.literal("request"), roundTrips: z.number() });
 
 /** What a call asked for. `far`: what its line in the log says. */
-export interface Trips {
+interface Trips {
   /** Of a copy of D1 near the caller. */
   copy: number;
   primary: number;
@@ -55,19 +52,17 @@ export class FarPhone {
     const { application, udid, d1, bookmark } = this;
     let object = 0;
     const before = { copy: d1.copyTrips, primary: d1.primaryTrips };
-    const lines = vi.spyOn(console, "log").mockImplementation(() => {});
     objectsSendTo(QUIETLY.WEBHOOKS);
     const ALLOCATOR = aroundAllocators((_, go) => {
       object++;
       return go();
     });
     const all = { applicationid: application.id, udid, ...(bookmark !== null && { bookmark }), ...headers };
-    const init = { method: "POST", headers: all, body: JSON.stringify(body) };
-    const request = new Request(`https://badges.example${path}`, init);
-    const answer = await callWith({ ...QUIETLY, ALLOCATOR, ...bindDatabase(d1.binding) }, request);
+    const bindings = { ...QUIETLY, ALLOCATOR, ...bindDatabase(d1.binding) };
+    const answer = await callWith(bindings, "POST", path, { headers: all, body });
     const [copy, primary] = [d1.copyTrips - before.copy, d1.primaryTrips - before.primary];
     const requestId = answer.headers.get("x-request-id");
-    const line = requestLine.parse(linesOf(lines).find((written) => written.requestId === requestId));
+    const line = requestLine.parse(log.lines().find((written) => written.requestId === requestId));
     this.bookmark = answer.headers.get("bookmark") ?? this.bookmark;
     return { ...answer, trips: { copy, primary, object, far: line.roundTrips } };
   }
@@ -76,7 +71,7 @@ export class FarPhone {
     return this.call(BADGE, body);
   }
 
-  sign(body: object = SIGNED) {
+  sign(body: object = A_SIGNATURE) {
     return this.call(SIGN, body);
   }
 }

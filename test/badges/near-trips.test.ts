@@ -1,15 +1,13 @@
 import { decodeJwt } from "jose";
 import { describe, expect, it } from "vitest";
-import { hoursAhead, invite } from "../http/support/invitations.ts";
-import { moveClock, SECOND, useStandingClock } from "../invitations/support/clock.ts";
-import { useQuietLog } from "../invitations/support/log.ts";
-import { CALLS as MODELLED } from "../long-runs/scale/latency.ts";
+import { ahead, HOUR, moveClock, SECOND, useStandingClock } from "../support/clock.ts";
 import { expectDocumented } from "../support/documented.ts";
 import { testHome } from "../support/home.ts";
+import { A_SIGNATURE, BADGE, SIGN } from "../support/http.ts";
+import { invite } from "../support/invitations.ts";
 import { takeStep } from "./life-support.ts";
-import { ALICE, BADGE, FarPhone, phoneWithBadge, SIGN, SIGNED, waitForCopy } from "./near-support.ts";
+import { ALICE, FarPhone, phoneWithBadge, waitForCopy } from "./near-support.ts";
 
-useQuietLog();
 useStandingClock();
 
 type Stage = Awaited<ReturnType<typeof phoneWithBadge>>;
@@ -20,74 +18,58 @@ const onNewDevice = ({ application, d1 }: Stage) => new FarPhone(application, "a
 type Act = (stage: Stage) => ReturnType<FarPhone["call"]>;
 
 /** The trips are to the copy, the primary and the object, and those that are far. */
-type CountedCall = [
-  name: string,
-  modelled: string | null,
-  status: number,
-  trips: [number, number, number, number],
-  act: Act,
-];
+type CountedCall = [name: string, status: number, trips: [number, number, number, number], act: Act];
 
 /** A claim of an invitation that the copy has. @param claims how often it was claimed before */
 const claimAfter =
   (claims: number): Act =>
   async ({ application, d1, phone }) => {
-    const { id: invitationToken } = await invite(application);
+    const { token: invitationToken } = await invite(application);
     for (let made = 0; made < claims; made++) await phone.logIn({ ...ALICE, invitationToken });
     await d1.catchUp();
     return phone.logIn({ ...ALICE, invitationToken });
   };
 
-/**
- * Every call begins with an application that the isolate knows, and a copy of D1 that is up to date. `modelled`: the call's
- * name in the model of latencies, with which docs/performance.md calculates.
- */
+/** Every call begins with an application that the isolate knows, and a copy of D1 that is up to date. */
 const CALLS: CountedCall[] = [
-  ["a login with a bookmark", "login, with a bookmark", 200, [1, 0, 0, 0], ({ phone }) => phone.logIn()],
+  ["a login with a bookmark", 200, [1, 0, 0, 0], ({ phone }) => phone.logIn()],
   [
     "a signature of one badge, with a bookmark",
-    "signature, with a bookmark",
     200,
     [1, 0, 0, 0],
-    ({ phone, badgeId }) => phone.sign({ ...SIGNED, badgeId }),
+    ({ phone, badgeId }) => phone.sign({ ...A_SIGNATURE, badgeId }),
   ],
-  ["a login without a bookmark", "login, no bookmark", 200, [1, 1, 0, 1], (stage) => withoutBookmark(stage).logIn()],
-  ["a signature without one", "signature, no bookmark", 200, [0, 1, 0, 1], (stage) => withoutBookmark(stage).sign()],
-  ["a new badge", "new badge", 201, [1, 0, 1, 1], (stage) => onNewDevice(stage).logIn()],
-  ["a new badge with a bookmark", null, 201, [1, 0, 1, 1], ({ phone }) => phone.logIn({ userId: "bob" })],
-  ["a claimed invitation", "claim", 201, [1, 0, 1, 1], claimAfter(0)],
-  ["a claim that is repeated", null, 200, [1, 0, 0, 0], claimAfter(1)],
-  [
-    "a login with new metadata",
-    null,
-    200,
-    [1, 0, 1, 1],
-    ({ phone }) => phone.logIn({ ...ALICE, metadata: { os: "iOS" } }),
-  ],
+  ["a login without a bookmark", 200, [1, 1, 0, 1], (stage) => withoutBookmark(stage).logIn()],
+  ["a signature without one", 200, [0, 1, 0, 1], (stage) => withoutBookmark(stage).sign()],
+  ["a new badge", 201, [1, 0, 1, 1], (stage) => onNewDevice(stage).logIn()],
+  ["a new badge with a bookmark", 201, [1, 0, 1, 1], ({ phone }) => phone.logIn({ userId: "bob" })],
+  ["a claimed invitation", 201, [1, 0, 1, 1], claimAfter(0)],
+  ["a claim that is repeated", 200, [1, 0, 0, 0], claimAfter(1)],
+  ["a login with new metadata", 200, [1, 0, 1, 1], ({ phone }) => phone.logIn({ ...ALICE, metadata: { os: "iOS" } })],
 ];
 
 const HOME = testHome();
 const FORM = new RegExp(`^${HOME}\\.[0-9a-f]{8}-[0-9a-f]{8}-[0-9a-f]{8}-[0-9a-f]{32}$`);
 
 describe("the far trips of a call beside a copy of D1 (contract section 16)", () => {
-  it.each(CALLS)("%s: %s, and a bookmark", async (name, modelled, status, [copy, primary, object, far], act) => {
-    const stage = await phoneWithBadge();
-    // A login does not read settings again, however old they are.
-    moveClock(2 * SECOND);
-    const { headers, body, ...answer } = await act(stage);
-    expect(answer).toEqual({ status, trips: { copy, primary, object, far } });
-    expect(headers.get("bookmark")).toMatch(FORM);
-    const path = name.includes("signature") ? SIGN : BADGE;
-    expectDocumented({ method: "POST", path, status, headers, body: JSON.stringify(body) });
-    const model = MODELLED.find((call) => call.name === modelled)?.nearCopy;
-    expect(model).toEqual(modelled === null ? undefined : { copy, far });
-  });
+  it.each(CALLS)(
+    "%s takes the counted trips alone, and its response has a bookmark",
+    async (name, status, [copy, primary, object, far], act) => {
+      const stage = await phoneWithBadge();
+      // A login does not read settings again, however old they are.
+      moveClock(2 * SECOND);
+      const { headers, body, ...answer } = await act(stage);
+      expect(answer).toEqual({ status, trips: { copy, primary, object, far } });
+      expect(headers.get("bookmark")).toMatch(FORM);
+      const path = name.includes("signature") ? SIGN : BADGE;
+      expectDocumented({ method: "POST", path, status, headers, body: JSON.stringify(body) });
+    },
+  );
 
-  it("an invitation takes one far trip, to the object, as in the model of latencies", async () => {
+  it("an invitation takes one far trip, to the object", async () => {
     const { phone } = await phoneWithBadge();
-    const { status, trips } = await phone.call("/v1/invitation", { expiresAt: hoursAhead(1) });
+    const { status, trips } = await phone.call("/v1/invitation", { expiresAt: ahead(HOUR) });
     expect([status, trips]).toEqual([201, { copy: 0, primary: 0, object: 1, far: 1 }]);
-    expect(MODELLED.find(({ name }) => name === "invitation")?.nearCopy).toEqual({ copy: 0, far: 1 });
   });
 });
 
@@ -104,15 +86,15 @@ describe("the bookmark of a response (contract section 16)", () => {
 
   it("the bookmark of a write makes the next call wait for a copy that has the write", async () => {
     const { phone, d1, application } = await phoneWithBadge();
-    const { id, badgeId } = await invite(application);
-    expect((await phone.logIn({ ...ALICE, invitationToken: id })).status).toBe(201);
+    const { token: invitationToken, number } = await invite(application);
+    expect((await phone.logIn({ ...ALICE, invitationToken })).status).toBe(201);
     const { status, body, trips } = await waitForCopy(
       d1,
       () => phone.sign(),
       () => d1.catchUp(),
     );
     expect([status, trips]).toEqual([200, { copy: 1, primary: 0, object: 0, far: 0 }]);
-    expect(decodeJwt(String(body.signature)).sub).toBe(badgeId);
+    expect(decodeJwt(String(body.signature)).sub).toBe(String(number));
   });
 });
 

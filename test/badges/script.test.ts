@@ -1,17 +1,15 @@
 import { describe, expect, it } from "vitest";
 import { type AllocatorCommand, scriptResult } from "../../src/shared/script-commands.ts";
 import { putCommand, resultOf } from "../allocator/support.ts";
-import { useQuietLog } from "../invitations/support/log.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { callServer } from "../support/http.ts";
-import { issueTo, runSweep } from "./life-support.ts";
-
-useQuietLog();
+import { sweep } from "../support/sweep.ts";
+import { issueTo } from "./life-support.ts";
 
 async function carryOut(application: TestApplication, command: AllocatorCommand) {
   const commandId = await putCommand(application, command, "Tom");
   expect(await resultOf(commandId)).toBeNull();
-  await runSweep();
+  await sweep();
   return scriptResult.parse(await resultOf(commandId));
 }
 

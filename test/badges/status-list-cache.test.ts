@@ -4,7 +4,6 @@ import { StatusIndexes } from "../../src/worker/badges/status-lists/list-index.t
 import { readStatusList } from "../../src/worker/badges/status-lists/read.ts";
 import { Database } from "../../src/worker/storage/database.ts";
 import { saveStatusList } from "../../src/worker/storage/status-lists.ts";
-import { useQuietLog } from "../invitations/support/log.ts";
 import { newAddress } from "../support/address.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { billOf } from "../support/bill.ts";
@@ -12,11 +11,10 @@ import { testContext } from "../support/context.ts";
 import { type AroundTrip, aroundD1 } from "../support/d1.ts";
 import { isAbout } from "../support/faults.ts";
 import { homeDatabase, runSql } from "../support/home.ts";
+import { log } from "../support/log.ts";
 import { isSettled, StandingTimers } from "../support/timers.ts";
 import { takeStep, withBadge } from "./life-support.ts";
 import { claimsOf, entriesOf, indexOn, inflate, moveBadge } from "./status-support.ts";
-
-const log = useQuietLog();
 
 /** The half second that a cache has passes when a test says so. */
 let timers: StandingTimers;

@@ -17,18 +17,19 @@ import {
 import { indexesOf, StatusIndexes } from "../../src/worker/badges/status-lists/list-index.ts";
 import { SealingKeys } from "../../src/worker/keys/sealing-keys.ts";
 import { UnsealedKeys } from "../../src/worker/keys/unsealed-keys.ts";
-import { claim, invite } from "../invitations/support/calls.ts";
-import { ahead, HOUR, moveClock, useStandingClock } from "../invitations/support/clock.ts";
-import { useQuietLog } from "../invitations/support/log.ts";
 import { createApplication, type TestApplication, testSealer } from "../support/application.ts";
 import { callWith } from "../support/bindings.ts";
+import { ahead, HOUR, moveClock, useStandingClock } from "../support/clock.ts";
 import { testContext } from "../support/context.ts";
 import { homeDatabase, runSql } from "../support/home.ts";
+import { A_SIGNATURE, SIGN } from "../support/http.ts";
+import { claim, invite } from "../support/invitations.ts";
+import { log } from "../support/log.ts";
 import { badgeRows } from "../support/rows.ts";
-import { type BadgeStep, issueTo, runSweep, setEnd, signOn, takeStep } from "./life-support.ts";
+import { sweep } from "../support/sweep.ts";
+import { type BadgeStep, issueTo, setEnd, signOn, takeStep } from "./life-support.ts";
 import { claimsOf, entriesOf, entryOf, getList, holder, indexOn, inflate, keysOf, listPath } from "./status-support.ts";
 
-const log = useQuietLog();
 useStandingClock();
 
 const withLists = (columns: Parameters<typeof createApplication>[0] = {}) =>
@@ -158,7 +159,7 @@ describe("the value of a badge (contract section 14)", () => {
     moveClock(HOUR);
     expect(await valuesSoon()).toEqual([2, 2]);
     expect((await badgeRows(application)).map(({ endedAt }) => endedAt)).toEqual([null, null]);
-    await runSweep();
+    await sweep();
     expect((await badgeRows(application)).map(({ endedAt }) => endedAt)).not.toContain(null);
     // The clock goes back before the end that was recorded.
     moveClock(-HOUR);
@@ -279,14 +280,11 @@ describe("PUBLIC_URL (contract section 14)", () => {
       const application = await withLists();
       await issueTo(application, "phone", "alice");
       const headers = { applicationid: application.id, udid: "phone" };
-      const { status, body } = await callWith(
-        lost,
-        new Request("https://badges.example/v1/badge/sign", { method: "POST", headers, body: '{"base64":"AAAA"}' }),
-      );
+      const { status, body } = await callWith(lost, "POST", SIGN, { headers, body: A_SIGNATURE });
       expect(status).toBe(200);
       expect(decodeJwt(String(body.signature))).not.toHaveProperty("status");
       expect(log.lines()).toContainEqual(expect.objectContaining({ event: "signed-without-status" }));
-      const list = await callWith(lost, new Request(`https://badges.example${listPath(application, 0)}`));
+      const list = await callWith(lost, "GET", listPath(application, 0));
       expect([list.status, list.body]).toEqual([503, { error: "UNAVAILABLE" }]);
       expect(JSON.stringify(log.lines().findLast(({ level }) => level === "error"))).toContain("PUBLIC_URL is not set");
     },

@@ -47,7 +47,7 @@ const statusClaims = z.object({
 });
 
 /** Where a signature says that its badge's state stands. */
-export const statusOf = (signature: string) => statusClaims.parse(decodeJwt(signature)).status.status_list;
+const statusOf = (signature: string) => statusClaims.parse(decodeJwt(signature)).status.status_list;
 
 /** Signs on a device. @returns where its badge's state stands */
 export async function indexOn(application: { id: string }, udid: string): Promise<{ idx: number; uri: string }> {

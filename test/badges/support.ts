@@ -1,6 +1,6 @@
 import { expect } from "vitest";
 import { callWith, UNLIMITED } from "../support/bindings.ts";
-import type { Answer } from "../support/http.ts";
+import { type Answer, BADGE } from "../support/http.ts";
 import { objectsSendTo, queueThat } from "../support/queue.ts";
 
 /** A URL whose receiver nobody asks: `requestQuietly` sends no wake-ups. */
@@ -16,13 +16,9 @@ export function requestQuietly(
   bindings: Partial<Env> = {},
 ): Promise<Answer> {
   const headers = { applicationid: application.id, udid };
-  const init = { method: "POST", headers, body: JSON.stringify(body) };
   objectsSendTo(bindings.WEBHOOKS ?? QUIETLY.WEBHOOKS);
-  return callWith({ ...QUIETLY, ...bindings }, new Request("https://badges.example/v1/badge", init));
+  return callWith({ ...QUIETLY, ...bindings }, "POST", BADGE, { headers, body });
 }
-
-export const inParallel = <T>(count: number, run: (place: number) => Promise<T>): Promise<T[]> =>
-  Promise.all(Array.from({ length: count }, (_, place) => run(place)));
 
 export function numberOf({ body }: Answer): number {
   expect(body.badgeId, JSON.stringify(body)).toMatch(/^[1-9]\d*$/);

@@ -1,12 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { claim, invite, listedNumbers, outcome } from "../invitations/support/calls.ts";
-import { ahead, useStandingClock } from "../invitations/support/clock.ts";
-import { useQuietLog } from "../invitations/support/log.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
-import { callServer, requestBadge } from "../support/http.ts";
+import { ahead, useStandingClock } from "../support/clock.ts";
+import { callServer, outcome, requestBadge } from "../support/http.ts";
+import { claim, invite, listedNumbers } from "../support/invitations.ts";
 import { block, getBadge, issueTo, setEnd, takeStep } from "./life-support.ts";
 
-useQuietLog();
 useStandingClock();
 
 // Beside new badges of the user: the simulation.

@@ -1,10 +1,11 @@
 import { expect, it } from "vitest";
-import { useStandingClock } from "../invitations/support/clock.ts";
 import { createApplication } from "../support/application.ts";
+import { useStandingClock } from "../support/clock.ts";
 import { runSql } from "../support/home.ts";
+import { A_SIGNATURE, BADGE, SIGN } from "../support/http.ts";
 import { Meter } from "../support/meter.ts";
 import { badgeRows } from "../support/rows.ts";
-import { A_SIGNATURE, BADGE, newPhone, type Phone, SIGN } from "./support.ts";
+import { newPhone, type Phone } from "./support.ts";
 
 useStandingClock();
 
@@ -15,11 +16,9 @@ it("a device costs the same however many users and keys it has had: 2,000 bound 
   const meter = new Meter(application);
   const measure = (phone: Phone, path: string, body: object, isProved: boolean, status: number) =>
     meter.measure(async () => {
-      const text = JSON.stringify(body);
-      const proof = isProved ? await phone.prove(path, text) : "";
+      const proof = isProved ? await phone.prove(path, JSON.stringify(body)) : "";
       const headers = { applicationid: application.id, udid: phone.udid, DPoP: proof };
-      const request = new Request(`https://badges.example${path}`, { method: "POST", headers, body: text });
-      expect((await meter.request(request)).status).toBe(status);
+      expect((await meter.request("POST", path, { headers, body })).status).toBe(status);
     });
   const rowsRead = async (users: number, udid: string, from: number) => {
     const phone = await newPhone(application, udid);

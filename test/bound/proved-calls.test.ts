@@ -1,14 +1,13 @@
 import { describe, expect, it, vi } from "vitest";
 import { createDpopProof } from "../../src/client/index.ts";
-import { useStandingClock } from "../invitations/support/clock.ts";
-import { useQuietLog } from "../invitations/support/log.ts";
 import { createApplication } from "../support/application.ts";
-import { callWith, countedLimit, UNLIMITED } from "../support/bindings.ts";
-import { A_SIGNATURE, BADGE, boundPhone, expectInvalidProof, newPhone, outcome, type Phone, SIGN } from "./support.ts";
+import { countedLimit, sendWith, UNLIMITED } from "../support/bindings.ts";
+import { useStandingClock } from "../support/clock.ts";
+import { A_SIGNATURE, BADGE, SIGN } from "../support/http.ts";
+import { log } from "../support/log.ts";
+import { boundPhone, expectInvalidProof, newPhone, outcome, type Phone } from "./support.ts";
 
 const LOGIN = JSON.stringify({ userId: "alice" });
-
-const log = useQuietLog();
 
 useStandingClock();
 
@@ -80,7 +79,7 @@ describe("a proof is for exactly one request (contract section 15)", () => {
     const phone = await newPhone(application);
     const headers = new Headers({ applicationid: application.id, udid: phone.udid, DPoP: " \t" });
     const send = (body: BodyInit) =>
-      callWith({}, new Request(`https://badges.example${BADGE}`, { method: "POST", headers, body }));
+      sendWith({}, new Request(`https://badges.example${BADGE}`, { method: "POST", headers, body }));
     expect((await send(LOGIN)).status).toBe(201);
     headers.set("DPoP", await phone.prove(BADGE, LOGIN));
     expect((await send(new Blob([LOGIN]).stream())).status).toBe(200);
@@ -109,7 +108,7 @@ describe("a proof is for exactly one request (contract section 15)", () => {
       const call = { applicationId: application.id, method: "POST", url: named, udid: phone.udid, body: LOGIN };
       const DPoP = await createDpopProof({ key: phone.key, ...call });
       const headers = { applicationid: application.id, udid: phone.udid, DPoP };
-      const answer = await callWith(variables, new Request(proxied, { method: "POST", headers, body: LOGIN }));
+      const answer = await sendWith(variables, new Request(proxied, { method: "POST", headers, body: LOGIN }));
       expect([named, variables, answer.status < 300]).toEqual([named, variables, isGranted]);
     }
   });

@@ -1,9 +1,9 @@
 import { describe, expect, it, vi } from "vitest";
-import { CREATOR, invite } from "../http/support/invitations.ts";
-import { moveClock, SECOND, useStandingClock } from "../invitations/support/clock.ts";
 import { createApplication } from "../support/application.ts";
+import { moveClock, SECOND, useStandingClock } from "../support/clock.ts";
 import { runSql } from "../support/home.ts";
 import { callServer, serverHeaders } from "../support/http.ts";
+import { invite } from "../support/invitations.ts";
 import { boundPhone, expectInvalidProof, newPhone, outcome, readBadge, rebind } from "./support.ts";
 
 useStandingClock();
@@ -78,13 +78,13 @@ it("--require-proof refuses an unbound badge, even with a valid proof, until reb
   const stranger = await newPhone(application, "no badge");
   expect(outcome(await stranger.sign())).toBe("404 UNKNOWN_BADGE");
   expectInvalidProof(await stranger.signUnproved({ badgeId: "1" }));
-  const { id: invitationToken } = await invite(application);
+  const { token: invitationToken } = await invite(application);
   expectInvalidProof(await phone.logIn("alice", { invitationToken }));
   await rebind(application, badgeId);
   for (const granted of [() => phone.logIn(), () => phone.sign()]) {
     expect(outcome(await granted())).toBe(`200 ${badgeId}`);
   }
-  const byServer = await invite(application, undefined, { ...serverHeaders(application), udid: CREATOR });
-  expect(outcome(await guest.logIn("alice", { invitationToken: byServer.id }))).toBe(`201 ${byServer.badgeId}`);
-  expect(outcome(await guest.sign())).toBe(`200 ${byServer.badgeId}`);
+  const byServer = await invite(application, undefined, serverHeaders(application));
+  expect(outcome(await guest.logIn("alice", { invitationToken: byServer.token }))).toBe(`201 ${byServer.number}`);
+  expect(outcome(await guest.sign())).toBe(`200 ${byServer.number}`);
 });

@@ -1,14 +1,10 @@
-import { calculateJwkThumbprint } from "jose";
+import { calculateJwkThumbprint, decodeJwt } from "jose";
 import { expect } from "vitest";
 import { createDpopProof, type ProofKey, webCryptoProofKey } from "../../src/client/index.ts";
 import { newKey } from "../dpop/support.ts";
 import type { TestApplication } from "../support/application.ts";
 import { callWith } from "../support/bindings.ts";
-import { type Answer, call, callServer } from "../support/http.ts";
-
-export const BADGE = "/v1/badge";
-export const SIGN = "/v1/badge/sign";
-export const A_SIGNATURE = { base64: "aGVsbG8=" };
+import { A_SIGNATURE, type Answer, BADGE, call, callServer, SIGN } from "../support/http.ts";
 
 /** A phone that calls with proofs by its key, or without. */
 export class Phone {
@@ -59,7 +55,7 @@ export class Phone {
       DPoP: proof ?? (await this.prove(BADGE, body)),
       ...(address !== undefined && { "cf-connecting-ip": address }),
     };
-    return callWith(bindings, new Request(`https://badges.example${BADGE}`, { method: "POST", headers, body }));
+    return callWith(bindings, "POST", BADGE, { headers, body });
   }
 
   logIn(userId = "alice", more: object = {}): Promise<Answer> {
@@ -94,11 +90,7 @@ export async function boundPhone(application: { id: string }, udid = "phone", us
 /** The status and the code; of a granted call the status and the badge that it tells of. */
 export function outcome({ status, body }: Answer): string {
   if (status >= 400) return `${status} ${body.error}`;
-  return `${status} ${body.badgeId ?? claimsOf(body.signature).sub}`;
-}
-
-export function claimsOf(signature: unknown): Record<string, unknown> {
-  return JSON.parse(atob(String(signature).split(".")[1]?.replaceAll("-", "+").replaceAll("_", "/") ?? ""));
+  return `${status} ${body.badgeId ?? decodeJwt(String(body.signature)).sub}`;
 }
 
 /** A 401 that says what is wrong with the proof, and nothing else: no badge number, and no nonce if none is asked for. */

@@ -1,9 +1,8 @@
-import { base64url } from "jose";
+import { base64url, exportJWK, generateKeyPair } from "jose";
 import { digestOf } from "../../src/shared/identifiers.ts";
 import { type ProvenCall, verifyDpopProof } from "../../src/worker/dpop/verify-proof.ts";
 
 const encoder = new TextEncoder();
-const ES256 = { name: "ECDSA", namedCurve: "P-256" } as const;
 
 /** The service's clock: 2027-01-15T08:00:00Z. */
 export const NOW_SECONDS = 1_800_000_000;
@@ -14,18 +13,10 @@ export const BODY = '{"userId":"alice"}';
 
 export type Members = Record<string, unknown>;
 
-export interface TestKey {
-  pair: CryptoKeyPair;
-  jwk: { kty: string; crv: string; x: string; y: string };
-}
-
-export async function newKey(): Promise<TestKey> {
-  const pair = await crypto.subtle.generateKey(ES256, false, ["sign", "verify"]);
-  if (!("privateKey" in pair)) throw new Error("not a pair");
-  const exported = await crypto.subtle.exportKey("jwk", pair.publicKey);
-  if (exported instanceof ArrayBuffer) throw new Error("not a JWK");
-  const { kty, crv = "", x = "", y = "" } = exported;
-  return { pair, jwk: { kty, crv, x, y } };
+export async function newKey() {
+  const pair = await generateKeyPair("ES256");
+  const { x = "", y = "" } = await exportJWK(pair.publicKey);
+  return { pair, jwk: { kty: "EC", crv: "P-256", x, y } as const };
 }
 
 export const KEY = await newKey();
@@ -66,7 +57,7 @@ export function part(value: Members | string | Uint8Array): string {
 }
 
 /** Signs two parts as they are, so that nothing but what they contain is wrong. */
-export async function signParts(header: string, payload: string, key: TestKey = KEY): Promise<string> {
+export async function signParts(header: string, payload: string, key = KEY): Promise<string> {
   const input = `${header}.${payload}`;
   const signature = await crypto.subtle.sign(
     { name: "ECDSA", hash: "SHA-256" },
@@ -77,7 +68,7 @@ export async function signParts(header: string, payload: string, key: TestKey = 
 }
 
 /** A good proof, but for the changes. */
-export const makeProof = (changes: { header?: Members; claims?: Members; key?: TestKey } = {}): Promise<string> =>
+export const makeProof = (changes: { header?: Members; claims?: Members; key?: typeof KEY } = {}): Promise<string> =>
   signParts(part({ ...HEADER, ...changes.header }), part({ ...CLAIMS, ...changes.claims }), changes.key);
 
 /** What becomes of a proof: the public code and the reason, or "accepted". */

@@ -1,11 +1,10 @@
-import { type Schema as JsonSchema, Validator } from "@cfworker/json-schema";
-import type { OpenApiDocument, Schema } from "../../src/docs-page/openapi/types.ts";
+import type { Schema } from "../../src/docs-page/openapi/types.ts";
 import { MAX_BYTES } from "../../src/shared/requests.ts";
+import { fits, schemas } from "../support/documented.ts";
 import { fc } from "../support/random.ts";
 
-/** What the generator knows of the document and of the service's state. */
+/** What the generator knows of the service's state. */
 export interface Known {
-  schemas: OpenApiDocument["components"]["schemas"];
   /** Values that mean something, by name of a parameter or of a field. */
   values: Readonly<Record<string, readonly string[]>>;
   /** Texts with which the call is granted, by name of the header. */
@@ -34,15 +33,6 @@ export const anyValue = fc.oneof(
   anyText,
 );
 
-const validators = new Map<Schema, Validator>();
-
-function isValid(schema: Schema, schemas: Known["schemas"], value: unknown): boolean {
-  const whole = (): JsonSchema => JSON.parse(JSON.stringify({ ...schema, components: { schemas } }));
-  const validator = validators.get(schema) ?? new Validator(whole(), "2020-12");
-  validators.set(schema, validator);
-  return validator.validate(value).valid;
-}
-
 /** Whether texts have no more bytes together than the schema allows (`x-maxBytes`), which JSON Schema cannot say. */
 function isWithinBytes({ [MAX_BYTES]: most }: Schema, values: readonly unknown[]): boolean {
   const texts = values.filter((value) => typeof value === "string");
@@ -52,7 +42,7 @@ function isWithinBytes({ [MAX_BYTES]: most }: Schema, values: readonly unknown[]
 /** Values that the document allows. */
 export function soundValue(schema: Schema, known: Known, name = ""): fc.Arbitrary<unknown> {
   const { $ref, type, anyOf: [one] = [], properties = {}, required = [], items, minItems = 0 } = schema;
-  if ($ref) return soundValue(known.schemas[$ref.replace("#/components/schemas/", "")] ?? {}, known, name);
+  if ($ref) return soundValue(schemas[$ref.replace("#/components/schemas/", "")] ?? {}, known, name);
   // Or null.
   if (typeof one === "object") return fc.option(soundValue(one, known, name));
   if (type === "object") {
@@ -66,13 +56,12 @@ export function soundValue(schema: Schema, known: Known, name = ""): fc.Arbitrar
   if (type === "array" && typeof items === "object" && !Array.isArray(items)) {
     return fc.array(soundValue(items, known), { minLength: minItems, maxLength: 5 });
   }
-  if (type === "integer")
-    return fc.constantFrom(...[0, 1, 7, 1001, 2 ** 31].filter((value) => isValid(schema, known.schemas, value)));
+  if (type === "integer") return fc.constantFrom(...[0, 1, 7, 1001, 2 ** 31].filter((value) => fits(schema, value)));
   const given = schema.enum ?? (schema.const === undefined ? known.values[name] : [schema.const]);
   if (given && given.length > 0) return fc.constantFrom(...given);
   // The service takes blanks for nothing.
   return soundTexts(schema, name).filter(
-    (text) => text.trim() !== "" && isValid(schema, known.schemas, text) && isWithinBytes(schema, [text]),
+    (text) => text.trim() !== "" && fits(schema, text) && isWithinBytes(schema, [text]),
   );
 }
 

@@ -5,20 +5,16 @@ import { Engine } from "../../src/worker/allocator/engine.ts";
 import { recordAttempts } from "../../src/worker/storage/webhook-attempts.ts";
 import { leaseEvents } from "../../src/worker/storage/webhook-events.ts";
 import { ENTRY, expectInSync, fillBadges, putCommand, resultOf } from "../allocator/support.ts";
-import { outcome } from "../http/support/draft.ts";
-import { ahead, HOUR } from "../invitations/support/clock.ts";
-import { useQuietLog } from "../invitations/support/log.ts";
 import { aroundObjectD1, ring, takeOver, wake } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { billOf } from "../support/bill.ts";
+import { ahead, HOUR } from "../support/clock.ts";
 import { testContext } from "../support/context.ts";
 import { isAbout } from "../support/faults.ts";
 import { homeDatabase, runSql } from "../support/home.ts";
-import { type Answer, call, requestBadge, serverHeaders, sign } from "../support/http.ts";
+import { type Answer, call, outcome, requestBadge, serverHeaders, sign } from "../support/http.ts";
 import { restore, type Snapshot, takeSnapshot } from "../support/restoration.ts";
 import { everythingStored } from "../support/stored.ts";
-
-useQuietLog();
 
 const USER = "ada.lovelace@example.com";
 const NAME = "Ada Lovelace";

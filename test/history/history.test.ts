@@ -1,14 +1,12 @@
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { openApiDocument } from "../../src/docs-page/openapi/document.ts";
-import { issueTo, runSweep } from "../badges/life-support.ts";
+import { issueTo } from "../badges/life-support.ts";
 import { signIn } from "../http/support/people.ts";
-import { ahead, MINUTE, SECOND } from "../invitations/support/clock.ts";
-import { useQuietLog } from "../invitations/support/log.ts";
-import { RECORDED_EVENTS } from "../invitations/support/storage.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
+import { ahead, MINUTE, SECOND } from "../support/clock.ts";
 import { call, callServer, requestBadge, serverHeaders } from "../support/http.ts";
-
-useQuietLog();
+import { RECORDED_EVENTS } from "../support/rows.ts";
+import { sweep } from "../support/sweep.ts";
 
 /** Newest first. */
 async function historyOf(application: TestApplication): Promise<Record<string, unknown>[]> {
@@ -129,7 +127,7 @@ describe("who did what (contract section 23)", () => {
     expect((await reschedule("ä".repeat(500))).status).toBe(200);
     vi.setSystemTime(Date.now() + SECOND);
     onTestFinished(() => void vi.useRealTimers());
-    await runSweep();
+    await sweep();
     const name = expect.stringMatching(/^The operator /);
     expect(await historyOf(application)).toMatchObject([
       { action: "badge:expired", actor: { kind: "service" }, badgeId },

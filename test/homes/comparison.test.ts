@@ -7,7 +7,6 @@ import { applicationHead } from "../../src/shared/schema.ts";
 import { HomeScheduler } from "../../src/worker/scheduling/home-scheduler.ts";
 import { takeStep } from "../badges/life-support.ts";
 import { outcome, phoneWithBadge } from "../badges/near-support.ts";
-import { useQuietLog } from "../invitations/support/log.ts";
 import { allocatorOf, aroundObjectD1 } from "../support/allocator.ts";
 import { createApplication } from "../support/application.ts";
 import { MINUTE, moveClock, useStandingClock } from "../support/clock.ts";
@@ -16,7 +15,6 @@ import { homeDatabase, runSql, testHome } from "../support/home.ts";
 import { restore, takeSnapshot } from "../support/restoration.ts";
 import { StandingTimers } from "../support/timers.ts";
 
-useQuietLog();
 useStandingClock();
 
 /** In real time, whatever the clock says. */

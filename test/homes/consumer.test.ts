@@ -4,16 +4,13 @@ import { describe, expect, it, vi } from "vitest";
 import { newApplicationId, newEventId } from "../../src/shared/identifiers.ts";
 import { createContext } from "../../src/worker/context.ts";
 import { type ContextOf, consumeDeadLetters, consumeDeliveries } from "../../src/worker/webhooks/consumer.ts";
-import { useQuietLog } from "../invitations/support/log.ts";
 import { createApplication } from "../support/application.ts";
 import { type AroundTrip, aroundD1 } from "../support/d1.ts";
 import { isAbout } from "../support/faults.ts";
 import { boundHome } from "../support/home.ts";
-import { linesOf } from "../support/log-lines.ts";
+import { log } from "../support/log.ts";
 import { consume, DONE, messagesOf } from "../support/queue.ts";
 import { until } from "../support/until.ts";
-
-useQuietLog();
 
 interface EnqueuedEvent {
   applicationId: string;
@@ -147,7 +144,6 @@ describe("a batch of the queue with events of several homes (contract sections 8
   });
 
   it("messages for a home that is not bound are dropped and logged", async () => {
-    const error = vi.spyOn(console, "error").mockClear();
     const event = await dueEvent(2);
     const consumer = new Consumer();
     const batch = messagesOf([{ applicationId: newApplicationId(9), eventId: "evt_9" }, event]);
@@ -155,7 +151,7 @@ describe("a batch of the queue with events of several homes (contract sections 8
     await consumer.settle();
     expect(consumer.sent).toEqual([event.eventId]);
     expect(await retried(batch)).toEqual([]);
-    const lines = linesOf(error).filter((line) => line.event === "home-not-bound");
+    const lines = log.lines().filter((line) => line.event === "home-not-bound");
     expect(lines).toEqual([{ level: "error", event: "home-not-bound", home: 9, messages: 1 }]);
   });
 });

@@ -7,7 +7,6 @@ import { AllocatorClient } from "../../src/worker/allocator/allocator-client.ts"
 import { homesOf, queueOf } from "../../src/worker/homes.ts";
 import { tickHome } from "../../src/worker/scheduling/scheduler-client.ts";
 import { NOTHING, ROUTES, requestOf } from "../http/support/routes.ts";
-import { useQuietLog } from "../invitations/support/log.ts";
 import { bindObject } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { callWith, UNLIMITED } from "../support/bindings.ts";
@@ -16,8 +15,6 @@ import { aroundD1, countedD1 } from "../support/d1.ts";
 import { boundHome } from "../support/home.ts";
 import { type call, outcome, serverHeaders } from "../support/http.ts";
 import { RECORDED_EVENTS } from "../support/rows.ts";
-
-useQuietLog();
 
 type Send = typeof call;
 

@@ -4,12 +4,10 @@ import { beforeEach, describe, expect, it, vi } from "vitest";
 import { type ApplicationId, newApplicationId, newRandomId } from "../../src/shared/identifiers.ts";
 import { HOME_RECIPIENT, type HomeCommand, type HomeResult, homeResult } from "../../src/shared/script-commands.ts";
 import { putCommand, resultOf } from "../allocator/support.ts";
-import { useQuietLog } from "../invitations/support/log.ts";
 import { createApplication } from "../support/application.ts";
 import { HOUR } from "../support/clock.ts";
+import { log } from "../support/log.ts";
 import { consume, DONE } from "../support/queue.ts";
-
-const log = useQuietLog();
 
 const scheduler = () => env.HOME_SCHEDULER.getByName("1");
 

@@ -2,12 +2,9 @@ import { runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { afterEach, expect, it, vi } from "vitest";
 import { issueTo, withBadge } from "../badges/life-support.ts";
-import { useQuietLog } from "../invitations/support/log.ts";
 import { allocatorOf } from "../support/allocator.ts";
 import { createApplication } from "../support/application.ts";
 import { testHome } from "../support/home.ts";
-
-useQuietLog();
 
 afterEach(() => {
   vi.unstubAllGlobals();

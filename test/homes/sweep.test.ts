@@ -10,16 +10,14 @@ import { sweepHome } from "../../src/worker/scheduling/sweep.ts";
 import { wakeForCommands } from "../../src/worker/scheduling/wake-allocators.ts";
 import { Database } from "../../src/worker/storage/database.ts";
 import { putCommand, resultOf } from "../allocator/support.ts";
-import { useQuietLog } from "../invitations/support/log.ts";
 import { aroundAllocators } from "../support/allocator.ts";
 import { createApplication } from "../support/application.ts";
 import { contextOf, testContext } from "../support/context.ts";
 import { aroundD1, countedD1 } from "../support/d1.ts";
 import { LOST } from "../support/faults.ts";
 import { boundHome, homeDatabase, runSql, testHome } from "../support/home.ts";
+import { log } from "../support/log.ts";
 import { until } from "../support/until.ts";
-
-const log = useQuietLog();
 
 const linesAbout = (event: string) => log.lines().filter((line) => line.event === event);
 

@@ -7,8 +7,8 @@ import { callWith, countedLimit, UNLIMITED } from "../support/bindings.ts";
 import { countedD1 } from "../support/d1.ts";
 import { byEffort } from "../support/effort.ts";
 import { bindDatabase, homeDatabase, runSql, testHome } from "../support/home.ts";
-import type { Answer } from "../support/http.ts";
-import { inParallel, outcome, tally, times } from "./support/draft.ts";
+import { type Answer, outcome } from "../support/http.ts";
+import { inParallel, tally, times } from "./support/draft.ts";
 
 const REFUSALS_A_MINUTE = 120;
 const LIMITED = "429 RATE_LIMITED";
@@ -31,11 +31,8 @@ function clientAt(address: string, limit: RateLimit = UNLIMITED) {
   const counted = countedD1(homeDatabase());
   const limits = { DEVICE_LIMIT: UNLIMITED, CLIENT_IP_LIMIT: UNLIMITED, REFUSED_CALL_LIMIT: limit };
   const bindings = { ...limits, ...bindDatabase(counted.d1) };
-  const call = (method: string, path: string, own: Record<string, string>, body?: unknown): Promise<Answer> => {
-    const headers = { ...own, "cf-connecting-ip": address };
-    const request = new Request(`https://badges.example${path}`, { method, headers, body: JSON.stringify(body) });
-    return callWith(bindings, request);
-  };
+  const call = (method: string, path: string, own: Record<string, string>, body?: unknown): Promise<Answer> =>
+    callWith(bindings, method, path, { headers: { ...own, "cf-connecting-ip": address }, body });
   return {
     call,
     d1RoundTrips: () => counted.trips,

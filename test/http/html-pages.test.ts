@@ -1,6 +1,6 @@
 import { createExecutionContext, waitOnExecutionContext } from "cloudflare:test";
 import { env } from "cloudflare:workers";
-import { describe, expect, it, onTestFinished, vi } from "vitest";
+import { describe, expect, it } from "vitest";
 import worker from "../../src/worker/index.ts";
 import { fromSomewhere } from "../support/address.ts";
 
@@ -87,8 +87,6 @@ it.each<[string, () => Promise<Response>]>([
 ])(
   "a page is unavailable while the platform's store of assets %s, and no cache keeps that (contract section 6)",
   async (_, fetch) => {
-    for (const level of ["log", "error"] as const) vi.spyOn(console, level).mockImplementation(() => {});
-    onTestFinished(() => void vi.restoreAllMocks());
     for (const path of ["/docs", "/openapi.json"]) {
       const { status, text, headers } = await get(path, { ASSETS: { fetch } });
       expect([status, text, headers.get("cache-control")]).toEqual([503, '{"error":"UNAVAILABLE"}', "no-store"]);

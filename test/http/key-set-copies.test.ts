@@ -6,10 +6,9 @@ import { signingKey } from "../../src/shared/schema.ts";
 import { ApplicationCache } from "../../src/worker/applications/application-cache.ts";
 import { readKeySet } from "../../src/worker/applications/key-set.ts";
 import { Database } from "../../src/worker/storage/database.ts";
-import { moveClock, SECOND, useStandingClock } from "../invitations/support/clock.ts";
-import { useQuietLog } from "../invitations/support/log.ts";
 import { newAddress } from "../support/address.ts";
 import { createApplication, type TestApplication, testSealer } from "../support/application.ts";
+import { moveClock, SECOND, useStandingClock } from "../support/clock.ts";
 import { testContext } from "../support/context.ts";
 import { aroundD1 } from "../support/d1.ts";
 import { homeDatabase } from "../support/home.ts";
@@ -17,7 +16,6 @@ import { call } from "../support/http.ts";
 
 const ORIGIN = "https://badges.example";
 
-useQuietLog();
 // What the service waits for has all the time it needs.
 useStandingClock();
 

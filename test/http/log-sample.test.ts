@@ -1,22 +1,16 @@
-import { afterEach, beforeEach, describe, expect, it, type Mock, vi } from "vitest";
+import { beforeEach, describe, expect, it, vi } from "vitest";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { callWith, UNLIMITED } from "../support/bindings.ts";
 import { aroundD1 } from "../support/d1.ts";
 import { bindDatabase, homeDatabase } from "../support/home.ts";
 import { call, serverHeaders } from "../support/http.ts";
-import { linesOf } from "../support/log-lines.ts";
+import { forgetLines, log } from "../support/log.ts";
 import { NOTHING, ROUTES, requestOf } from "./support/routes.ts";
 
-let written: Mock;
 let application: TestApplication;
 
 beforeEach(async () => {
   application = await createApplication({ statusList: true });
-  written = vi.spyOn(console, "log").mockImplementation(() => {});
-});
-
-afterEach(() => {
-  vi.restoreAllMocks();
 });
 
 const REQUEST_ID = { "x-request-id": "of-log-sample" };
@@ -29,17 +23,15 @@ const withSample = (LOG_SAMPLE: unknown): object => ({
 
 async function logIn(bindings: object, applicationid: string = application.id): Promise<number> {
   const headers = { applicationid, udid: "phone", ...REQUEST_ID };
-  const body = JSON.stringify({ userId: "alice" });
-  return (await callWith(bindings, new Request("https://badges.example/v1/badge", { method: "POST", headers, body })))
-    .status;
+  return (await callWith(bindings, "POST", "/v1/badge", { headers, body: { userId: "alice" } })).status;
 }
 
 /** The lines of this file's requests since the last look. */
 function lines(): Record<string, unknown>[] {
   const isOwn = ({ event, requestId }: Record<string, unknown>) =>
     event === "request" && requestId === REQUEST_ID["x-request-id"];
-  const own = linesOf(written).filter(isOwn);
-  written.mockClear();
+  const own = log.lines().filter(isOwn);
+  forgetLines();
   return own;
 }
 
@@ -74,7 +66,6 @@ describe("LOG_SAMPLE in wrangler.toml (docs/operations.md, Watch)", () => {
 
   it("LOG_SAMPLE loses no refusal and no fault, and each stands for itself", async () => {
     vi.spyOn(Math, "random").mockReturnValue(0.99);
-    for (const level of ["warn", "error"] as const) vi.spyOn(console, level).mockImplementation(() => {});
     const away = aroundD1(homeDatabase(), () => Promise.reject(new Error("D1 is away")));
     expect(await logIn(withSample("50"), "unknown")).toBe(401);
     expect(await logIn({ ...withSample("50"), ...bindDatabase(away) })).toBe(503);
@@ -85,10 +76,10 @@ describe("LOG_SAMPLE in wrangler.toml (docs/operations.md, Watch)", () => {
   });
 
   it("LOG_SAMPLE counts a door's call for a list that does not exist yet as a successful one", async () => {
-    const url = `https://badges.example/v1/applications/${application.id}/status/1`;
+    const path = `/v1/applications/${application.id}/status/1`;
     for (const shown of [0.99, 0]) {
       vi.spyOn(Math, "random").mockReturnValue(shown);
-      expect((await callWith(withSample("50"), new Request(url, { headers: REQUEST_ID }))).status).toBe(404);
+      expect((await callWith(withSample("50"), "GET", path, { headers: REQUEST_ID })).status).toBe(404);
       expect(lines()).toMatchObject(shown === 0 ? [{ code: "UNKNOWN_STATUSLIST", sample: 50 }] : []);
     }
   });

@@ -15,13 +15,15 @@ import { verifyBadgeSignature } from "../../src/verify/badge-signature.ts";
 import { applyStatusDelta, readStatusDelta } from "../../src/verify/status-delta.ts";
 import { readStatusList, statusAt } from "../../src/verify/status-list.ts";
 import { app } from "../../src/worker/http/app.ts";
-import { runSweep, setEnd, takeStep } from "../badges/life-support.ts";
-import { RECORDED_EVENTS, readRows } from "../invitations/support/storage.ts";
+import { setEnd, takeStep } from "../badges/life-support.ts";
 import { createApplication } from "../support/application.ts";
+import { ahead, HOUR } from "../support/clock.ts";
 import { expectOfSchema } from "../support/documented.ts";
 import { call, requestBadge, serverHeaders } from "../support/http.ts";
+import { expiredInvitation, invite, revokedInvitation } from "../support/invitations.ts";
+import { RECORDED_EVENTS, readRows } from "../support/rows.ts";
 import { SUBSCRIBABLE } from "../support/subscribable.ts";
-import { expiredInvitation, hoursAhead, invite, revokedInvitation } from "./support/invitations.ts";
+import { sweep } from "../support/sweep.ts";
 
 const openApi = openApiDocument(Date.now());
 
@@ -139,14 +141,14 @@ it("webhooks of every event of section 18 have the documented fields and no othe
   const issued = await requestBadge(application, "phone", { userId: "user", metadata: { os: "iOS" } });
   const id = String(issued.body.badgeId);
   for (const step of ["suspend", "resume"] as const) await takeStep(application, id, step);
-  await setEnd(application, id, hoursAhead(-1));
-  await setEnd(application, id, hoursAhead(1));
-  const invitationToken = (await invite(application)).id;
+  await setEnd(application, id, ahead(-HOUR));
+  await setEnd(application, id, ahead(HOUR));
+  const invitationToken = (await invite(application)).token;
   const claimed = await requestBadge(application, "phone", { userId: "user", invitationToken });
   await takeStep(application, String(claimed.body.badgeId), "revoke");
   await revokedInvitation(application);
   await expiredInvitation(application);
-  await runSweep();
+  await sweep();
   const { events } = await readRows(application);
   expect(Object.keys(openApi.webhooks)).toEqual([...SUBSCRIBABLE, "webhook:test"]);
   expect(new Set(events.map(({ event }) => event))).toEqual(new Set(SUBSCRIBABLE));

@@ -1,18 +1,15 @@
 import { env } from "cloudflare:workers";
 import { describe, expect, it, vi } from "vitest";
-import { claim, invite, revoke } from "../invitations/support/calls.ts";
-import { ahead, DAY, HOUR, MINUTE, moveClock, useStandingClock } from "../invitations/support/clock.ts";
-import { useQuietLog } from "../invitations/support/log.ts";
-import { RECORDED_EVENTS } from "../invitations/support/storage.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
+import { ahead, DAY, HOUR, MINUTE, moveClock, useStandingClock } from "../support/clock.ts";
 import { runSql } from "../support/home.ts";
-import { callServer, requestBadge } from "../support/http.ts";
+import { callServer, outcome, requestBadge } from "../support/http.ts";
+import { claim, invite, revoke } from "../support/invitations.ts";
 import { Outbox } from "../support/outbox.ts";
 import { useReceivers } from "../support/receivers.ts";
+import { RECORDED_EVENTS } from "../support/rows.ts";
 import { until } from "../support/until.ts";
-import { outcome } from "./support/draft.ts";
 
-useQuietLog();
 useStandingClock();
 const receiver = useReceivers();
 

@@ -3,10 +3,9 @@ import { issueTo } from "../badges/life-support.ts";
 import { takeOver } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { homeDatabase } from "../support/home.ts";
-import { requestBadge } from "../support/http.ts";
+import { claim, invite } from "../support/invitations.ts";
 import { countBadges } from "../support/rows.ts";
 import { inParallel, times } from "./support/draft.ts";
-import { invite } from "./support/invitations.ts";
 import { follow, listPage } from "./support/pages.ts";
 
 const ofUser = (userId: string) => `/v1/users/${encodeURIComponent(userId)}/badges`;
@@ -60,10 +59,9 @@ it.each(["/v1/badges", ofUser("user")])(
     expect(before).toHaveLength(40);
     const issue = async (place: number) => {
       if (place % 2 === 0) return issueTo(application, `later phone ${place}`, "user");
-      const { id: invitationToken, badgeId } = await invite(application);
-      const claim = await requestBadge(application, `later phone ${place}`, { userId: "user", invitationToken });
-      expect(claim.status).toBe(201);
-      return badgeId;
+      const { token, number } = await invite(application);
+      expect((await claim(application, `later phone ${place}`, "user", token)).status).toBe(201);
+      return String(number);
     };
     const issuing = inParallel(times(24), issue, 4);
     const shown = idsOf((await follow(application, path, 3)).flat());

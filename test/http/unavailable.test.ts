@@ -1,21 +1,18 @@
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { DatabaseHealth } from "../../src/worker/database-health.ts";
-import { moveClock } from "../invitations/support/clock.ts";
-import { useQuietLog } from "../invitations/support/log.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { callWith } from "../support/bindings.ts";
+import { ahead, HOUR, moveClock } from "../support/clock.ts";
 import { aroundD1 } from "../support/d1.ts";
 import { homeDatabase, runSql } from "../support/home.ts";
-import { type Answer, call, requestBadge, serverHeaders, sign } from "../support/http.ts";
+import { type Answer, call, outcome, requestBadge, serverHeaders, sign } from "../support/http.ts";
+import { CREATOR, invite } from "../support/invitations.ts";
+import { log } from "../support/log.ts";
 import { until } from "../support/until.ts";
-import { outcome } from "./support/draft.ts";
-import { CREATOR, hoursAhead, invite } from "./support/invitations.ts";
 import { NOTHING, ROUTES, type Route, requestOf } from "./support/routes.ts";
 
 // Tables are renamed here, for a moment: what runs in this file runs alone in its storage.
-
-const log = useQuietLog();
 
 afterEach(() => {
   vi.useRealTimers();
@@ -68,8 +65,8 @@ it("device calls respond 503 UNAVAILABLE while the application's keys cannot be 
   const broken: RateLimit = { limit: () => Promise.reject(new Error("rate limiter out of order")) };
   for (const bindings of [{ DEVICE_LIMIT: broken }, { CLIENT_IP_LIMIT: broken }]) {
     const headers = { applicationid: id, udid: "phone" };
-    const init = { method: "POST", headers, body: '{"userId":"user"}' };
-    expectUnavailable("badge", await callWith(bindings, new Request("https://badges.example/v1/badge", init)));
+    const login = callWith(bindings, "POST", "/v1/badge", { headers, body: { userId: "user" } });
+    expectUnavailable("badge", await login);
   }
 });
 
@@ -88,7 +85,7 @@ describe("an unexpected error (contract section 6)", () => {
 
   it("an unexpected error leaves no secret, token or udid in the log (contract section 9)", async () => {
     const application = await createApplication();
-    const { id: token } = await invite(application);
+    const { token } = await invite(application);
     const reading = OF_APPLICATIONS.filter(({ method, name }) => method === "GET" || name.startsWith("POST /v1/badge"));
     for (const table of ["application", "badge"]) {
       forgetApplications();
@@ -100,9 +97,9 @@ describe("an unexpected error (contract section 6)", () => {
       );
     }
     // What D1 refuses to write is logged, and written later.
-    let invited: Promise<{ id: string }> | undefined;
+    let invited: Promise<unknown> | undefined;
     await withoutTable("history", async () => {
-      invited = invite(application, hoursAhead(1), { udid: "a phone" });
+      invited = invite(application, ahead(HOUR), { udid: "a phone" });
       await until(() => expect(JSON.stringify(log.lines())).toContain("entry-refused"));
     });
     await invited;
@@ -128,7 +125,7 @@ describe("/health (contract section 7)", () => {
       if (isDown) throw new Error("down");
       return send();
     });
-    const check = () => callWith({ DB }, new Request("https://badges.example/health")).then(outcome);
+    const check = () => callWith({ DB }, "GET", "/health").then(outcome);
     expect(new Set(await Promise.all(Array.from({ length: 200 }, check)))).toEqual(new Set(["200"]));
     const told: string[] = [];
     for (const [milliseconds, down] of [
@@ -154,7 +151,7 @@ describe("/health (contract section 7)", () => {
   });
 
   it("/health names the deployed release in a header, so that a deployment sees its own respond (contract section 25)", async () => {
-    const healthOf = (bindings: object) => callWith(bindings, new Request("https://badges.example/health"));
+    const healthOf = (bindings: object) => callWith(bindings, "GET", "/health");
     expect((await healthOf({ RELEASE: "0.9.0+1f0c93ab77de" })).headers.get("release")).toBe("0.9.0+1f0c93ab77de");
     expect((await healthOf({})).headers.has("release")).toBe(false);
   });

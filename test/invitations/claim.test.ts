@@ -1,20 +1,19 @@
 import { decodeJwt } from "jose";
 import { describe, expect, it, vi } from "vitest";
 import { Allocator } from "../../src/worker/allocator/allocator.ts";
-import { ENTRY } from "../allocator/support.ts";
+import { ENTRY, expectInSync } from "../allocator/support.ts";
 import { signOn } from "../badges/life-support.ts";
-import { inParallel, requestQuietly } from "../badges/support.ts";
+import { requestQuietly } from "../badges/support.ts";
+import { times } from "../http/support/draft.ts";
 import { aroundObjectD1 } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
+import { HOUR, moveClock, useStandingClock } from "../support/clock.ts";
 import { isAbout } from "../support/faults.ts";
-import { requestBadge } from "../support/http.ts";
+import { outcome, requestBadge } from "../support/http.ts";
+import { claim, invite, listedNumbers } from "../support/invitations.ts";
+import { RECORDED_EVENTS, readRows } from "../support/rows.ts";
 import { until } from "../support/until.ts";
-import { claim, invite, listedNumbers, outcome } from "./support/calls.ts";
-import { HOUR, moveClock, useStandingClock } from "./support/clock.ts";
-import { useQuietLog } from "./support/log.ts";
-import { RECORDED_EVENTS, rowsInSync } from "./support/storage.ts";
 
-useQuietLog();
 useStandingClock();
 
 it("presenting an invitation token gets 201 with the reserved number first, then always 200 with the same number (contract section 2)", async () => {
@@ -75,7 +74,7 @@ describe("a claim by a user device that has a badge (contract section 2)", () =>
 it("of claims at one moment, each invitation's number goes to one device, the others get CLAIMED_INVITATION, and each badge that a further claim replaces is in its event (contract section 5)", async () => {
   const application = await createApplication(RECORDED_EVENTS);
   const old = await requestQuietly(application, "twice", { userId: "guest" });
-  const invitations = await inParallel(4, () => invite(application));
+  const invitations = await Promise.all(times(4).map(() => invite(application)));
   const [shared, repeated, next, last] = invitations;
   const claims = [
     ...["a", "b", "c"].map((udid) => [udid, shared] as const),
@@ -92,10 +91,11 @@ it("of claims at one moment, each invitation's number goes to one device, the ot
   });
   const first = requestQuietly(application, "first", { userId: "first" });
   await until(() => expect(writes).toBe(1));
-  const answers = await inParallel(claims.length, (place) => {
-    const [udid = "", invitation] = claims[place] ?? [];
-    return requestQuietly(application, udid, { userId: "guest", invitationToken: invitation?.token });
-  });
+  const answers = await Promise.all(
+    claims.map(([udid, invitation]) =>
+      requestQuietly(application, udid, { userId: "guest", invitationToken: invitation?.token }),
+    ),
+  );
   expect([(await first).status, writes]).toEqual([201, 2]);
   asked.mockRestore();
   const outcomes = answers.map(outcome);
@@ -106,7 +106,8 @@ it("of claims at one moment, each invitation's number goes to one device, the ot
   for (const [place, { status, body }] of answers.entries()) {
     if (status < 300) expect(body.badgeId).toBe(String(claims[place]?.[1]?.number));
   }
-  const { badges, events } = await rowsInSync(application);
+  await expectInSync(application);
+  const { badges, events } = await readRows(application);
   const made = events.map(({ payload }) => JSON.parse(payload).data).filter(({ invitationId }) => invitationId);
   expect(made.map(({ invitationId }) => invitationId).toSorted()).toEqual(
     invitations.map(({ token }) => token).toSorted(),

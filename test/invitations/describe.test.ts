@@ -2,12 +2,10 @@ import { describe, expect, it } from "vitest";
 import { invitationLinkOf } from "../../src/shared/invitation-link.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { callWith, countedLimit } from "../support/bindings.ts";
-import { type Answer, call, callServer, serverHeaders } from "../support/http.ts";
-import { claim, invite, outcome, requestInvitation, revoke } from "./support/calls.ts";
-import { ahead, DAY, HOUR, MINUTE, moveClock, useStandingClock } from "./support/clock.ts";
-import { useQuietLog } from "./support/log.ts";
+import { ahead, DAY, HOUR, MINUTE, moveClock, useStandingClock } from "../support/clock.ts";
+import { type Answer, call, callServer, outcome, serverHeaders } from "../support/http.ts";
+import { claim, invite, requestInvitation, revoke } from "../support/invitations.ts";
 
-useQuietLog();
 useStandingClock();
 
 const describeIt = ({ id }: { id: string }, invitationtoken: string): Promise<Answer> =>
@@ -78,7 +76,7 @@ describe("GET /v1/invitation (contract section 27)", () => {
     const bindings = { [limit]: countedLimit(1) };
     const read = async ({ id: applicationid }: TestApplication, invitationtoken: string) => {
       const headers = { applicationid, invitationtoken, "cf-connecting-ip": "192.0.2.1" };
-      return outcome(await callWith(bindings, new Request("https://badges.example/v1/invitation", { headers })));
+      return outcome(await callWith(bindings, "GET", "/v1/invitation", { headers }));
     };
     const [application, other] = [await createApplication(), await createApplication()];
     const { token } = await invite(application);

@@ -1,18 +1,12 @@
-import { drizzle } from "drizzle-orm/d1";
 import { describe, expect, it } from "vitest";
-import { makeSecret } from "../../src/shared/credentials.ts";
-import { applicationSecret } from "../../src/shared/schema.ts";
-import { runSweep } from "../badges/life-support.ts";
 import { signIn } from "../http/support/people.ts";
-import { createApplication, type TestApplication, testSealer } from "../support/application.ts";
-import { homeDatabase } from "../support/home.ts";
-import { type Answer, serverHeaders } from "../support/http.ts";
-import { CREATOR, claim, outcome, requestInvitation, revoke } from "./support/calls.ts";
-import { ahead, HOUR, moveClock, useStandingClock } from "./support/clock.ts";
-import { useQuietLog } from "./support/log.ts";
-import { readRows } from "./support/storage.ts";
+import { addSecret, createApplication, type TestApplication } from "../support/application.ts";
+import { ahead, HOUR, moveClock, useStandingClock } from "../support/clock.ts";
+import { type Answer, outcome, serverHeaders } from "../support/http.ts";
+import { CREATOR, claim, requestInvitation, revoke } from "../support/invitations.ts";
+import { readRows } from "../support/rows.ts";
+import { sweep } from "../support/sweep.ts";
 
-useQuietLog();
 useStandingClock();
 
 const KEY = "visit 4711";
@@ -34,7 +28,7 @@ describe("Idempotency-Key of POST /v1/invitation (contract section 12)", () => {
     expect(first.status).toBe(201);
     for (const sweeps of [0, 1]) {
       moveClock(2 * HOUR);
-      if (sweeps > 0) await runSweep();
+      if (sweeps > 0) await sweep();
       const again = await ask(application, body);
       expect([again.status, again.body]).toEqual([201, first.body]);
       expect(outcome(await ask(application, { ...body, name: "Ada" }))).toBe("422 INVALID_IDEMPOTENCYKEY");
@@ -45,9 +39,7 @@ describe("Idempotency-Key of POST /v1/invitation (contract section 12)", () => {
   it("an Idempotency-Key is the caller's own: the server with both its secrets, each person, each device, and each application", async () => {
     const [application, other] = [await createApplication(), await createApplication()];
     const body = { expiresAt: ahead(HOUR) };
-    const second = await makeSecret(await testSealer(), application.id);
-    const added = { ...second.row, applicationId: application.id, role: "added", createdAt: 1 } as const;
-    await drizzle(homeDatabase()).insert(applicationSecret).values(added);
+    const second = await addSecret(application, "added");
     const server = serverHeaders(application);
     const [ann, ben] = [await signIn(application, "operator"), await signIn(application, "operator")];
     const callers = [server, ann, ben, {}, { udid: "another" }];
@@ -59,9 +51,9 @@ describe("Idempotency-Key of POST /v1/invitation (contract section 12)", () => {
     for (const [place, headers] of callers.entries()) {
       expect((await ask(application, body, headers)).body).toEqual(own[place]?.body);
     }
-    expect((await ask(application, body, { ...server, applicationsecret: second.secret })).body).toEqual(own[0]?.body);
+    expect((await ask(application, body, { ...server, applicationsecret: second })).body).toEqual(own[0]?.body);
     const { invitations } = await readRows(application);
-    expect(invitations.map(({ withSecret }) => Boolean(withSecret))).toEqual([true, true, true, false, false]);
+    expect(invitations.map(({ withSecret }) => withSecret)).toEqual([true, true, true, false, false]);
   });
 
   it("an Idempotency-Key has 1 to 255 printable ASCII characters, else 422; a blank one counts as missing", async () => {

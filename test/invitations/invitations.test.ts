@@ -1,13 +1,12 @@
 import { describe, expect, it } from "vitest";
 import { invitationTokenOf, newInvitationToken } from "../../src/shared/identifiers.ts";
 import { createApplication } from "../support/application.ts";
+import { ahead, HOUR, moveClock, SECOND, useStandingClock } from "../support/clock.ts";
+import { outcome } from "../support/http.ts";
+import { claim, invite, requestInvitation, revoke } from "../support/invitations.ts";
+import { RECORDED_EVENTS, readRows } from "../support/rows.ts";
 import { everythingStored } from "../support/stored.ts";
-import { claim, invite, outcome, requestInvitation, revoke } from "./support/calls.ts";
-import { ahead, HOUR, moveClock, SECOND, useStandingClock } from "./support/clock.ts";
-import { useQuietLog } from "./support/log.ts";
-import { RECORDED_EVENTS, readRows } from "./support/storage.ts";
 
-useQuietLog();
 useStandingClock();
 
 describe("the invitation token (contract sections 5 and 9)", () => {

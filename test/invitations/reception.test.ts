@@ -1,13 +1,12 @@
 import { decodeJwt } from "jose";
 import { describe, expect, it } from "vitest";
+import { expectInSync } from "../allocator/support.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
-import { type Answer, callServer, serverHeaders, sign } from "../support/http.ts";
-import { claim, outcome, requestInvitation } from "./support/calls.ts";
-import { ahead, DAY, HOUR, MINUTE, moveClock, SECOND, useStandingClock } from "./support/clock.ts";
-import { useQuietLog } from "./support/log.ts";
-import { RECORDED_EVENTS, rowsInSync } from "./support/storage.ts";
+import { ahead, DAY, HOUR, MINUTE, moveClock, SECOND, useStandingClock } from "../support/clock.ts";
+import { type Answer, callServer, outcome, serverHeaders, sign } from "../support/http.ts";
+import { claim, requestInvitation } from "../support/invitations.ts";
+import { RECORDED_EVENTS, readRows } from "../support/rows.ts";
 
-useQuietLog();
 useStandingClock();
 
 /** POST /v1/invitation by the application's server. */
@@ -41,7 +40,8 @@ describe("a visitor's name (contract section 24)", () => {
     expect(badge.body).toMatchObject({ name, userId: "ada", state: "active", startsAt: badgeStartsAt });
     expect((await show(application, "/v1/badges?q=LOVE")).body).toMatchObject({ badges: [{ name }] });
     expect((await show(application, "/v1/changes")).body).toMatchObject({ changes: [{ name }] });
-    const { events } = await rowsInSync(application);
+    await expectInSync(application);
+    const { events } = await readRows(application);
     const data = { id: body.badgeId, name, startsAt: badgeStartsAt };
     expect(events.map(({ payload }) => JSON.parse(payload).data)).toMatchObject([data]);
     moveClock(10 * MINUTE - 1);
@@ -124,7 +124,8 @@ describe("many invitations at once (contract section 24)", () => {
     expect(again.body).toEqual(first.body);
     const changed = await askMany(application, [{ expiresAt: ahead(DAY) }, invitations[1]], key);
     expect(itemsOf(changed)).toEqual([{ error: "INVALID_IDEMPOTENCYKEY" }, itemsOf(first)[1]]);
-    expect((await rowsInSync(application)).invitations).toHaveLength(2);
+    await expectInSync(application);
+    expect((await readRows(application)).invitations).toHaveLength(2);
   });
 });
 

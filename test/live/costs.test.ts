@@ -3,7 +3,6 @@ import { env } from "cloudflare:workers";
 import { describe, expect, it, vi } from "vitest";
 import { APPLICATION_CACHE_SECONDS } from "../../src/shared/limits/cache-limits.ts";
 import { takeStep } from "../badges/life-support.ts";
-import { useQuietLog } from "../invitations/support/log.ts";
 import { LIVE_COSTS } from "../long-runs/scale/doors.ts";
 import { billOf } from "../support/bill.ts";
 import { callWith, UNLIMITED } from "../support/bindings.ts";
@@ -11,8 +10,6 @@ import { type AroundTrip, aroundD1 } from "../support/d1.ts";
 import { bindDatabase, homeDatabase } from "../support/home.ts";
 import { serverHeaders } from "../support/http.ts";
 import { addDoor, liveOf, ringLive, untilHeld, withBadge, withLists } from "./support.ts";
-
-useQuietLog();
 
 const DOORS = 5;
 
@@ -38,10 +35,7 @@ async function open() {
       Promise.all([...admissions.mock.calls.flat(), ...alarms.mock.results.map(({ value }) => value)]),
     );
   const listen = (headers: Record<string, string>, change: number) =>
-    callWith(
-      { ...database, CLIENT_IP_LIMIT: UNLIMITED },
-      new Request(`https://badges.example/v1/live?have=${change}`, { headers }),
-    );
+    callWith({ ...database, CLIENT_IP_LIMIT: UNLIMITED }, "GET", `/v1/live?have=${change}`, { headers });
   const doors: Record<string, string>[] = [];
   for (let door = 0; door < DOORS; door++) doors.push(await addDoor(application, `Door ${door}`));
   return {
@@ -120,6 +114,6 @@ describe("what connected doors cost (contract section 26, docs/scale.md)", () =>
 
 it("the doors of an application that has none are listed without its object", async () => {
   const LIVE = new Proxy(env.LIVE, { get: () => expect.fail("the object is asked") });
-  const request = new Request("https://badges.example/v1/doors", { headers: serverHeaders(await withLists()) });
-  expect(await callWith({ LIVE }, request)).toMatchObject({ status: 200, body: { doors: [] } });
+  const headers = serverHeaders(await withLists());
+  expect(await callWith({ LIVE }, "GET", "/v1/doors", { headers })).toMatchObject({ status: 200, body: { doors: [] } });
 });

@@ -10,7 +10,6 @@ import { reconcile } from "../allocator/support.ts";
 import { issueTo, setEnd, takeStep } from "../badges/life-support.ts";
 import { claimsOf, getList, holder, keysOf, moveBadge } from "../badges/status-support.ts";
 import { signIn } from "../http/support/people.ts";
-import { useQuietLog } from "../invitations/support/log.ts";
 import { loseStorage, wake } from "../support/allocator.ts";
 import { createApplication, type TestApplication, testSealer } from "../support/application.ts";
 import { byEffort } from "../support/effort.ts";
@@ -34,8 +33,6 @@ import {
   withHeldDoor,
   withLists,
 } from "./support.ts";
-
-useQuietLog();
 
 /** Badges that were revoked at these changes, with numbers of no range. */
 const addEnded = (application: TestApplication, change: number, count: number) =>

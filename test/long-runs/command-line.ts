@@ -5,12 +5,6 @@ export function wholeNumber(text: string): number {
   return Number(text);
 }
 
-export function positiveNumber(text: string): number {
-  const value = Number(text);
-  if (!(value > 0)) throw new InvalidArgumentError("Not a number above zero.");
-  return value;
-}
-
 export const randomSeed = (): number => Math.floor(Math.random() * 2 ** 31);
 
 /** Results. */

@@ -1,6 +1,6 @@
 import { createServer } from "node:http";
 import { afterAll, describe, expect, it } from "vitest";
-import { listen } from "./support/listen.ts";
+import { listenSomewhere } from "../../src/dev/demo/listen.ts";
 import { localHomes } from "./support/script.ts";
 import { freePort } from "./support/service.ts";
 
@@ -9,7 +9,7 @@ const { database, admin, create, json, refusal } = await localHomes();
 /** The discovery document of an OpenID provider on this computer. */
 let discovery = () => Response.json({ issuer, jwks_uri: `${issuer}/keys` });
 const server = createServer(async (_, response) => void response.end(await discovery().bytes()));
-const issuer = await listen(server);
+const issuer = await listenSomewhere(server);
 
 afterAll(() => server.close().closeAllConnections());
 

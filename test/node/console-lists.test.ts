@@ -5,11 +5,11 @@ import { createApplication } from "../../src/admin/application/create.ts";
 import { updateApplication } from "../../src/admin/application/update.ts";
 import { addConsoleSecret } from "../../src/admin/secret/secrets.ts";
 import { ServerClient } from "../../src/client/index.ts";
+import { listenSomewhere } from "../../src/dev/demo/listen.ts";
 import { until } from "../support/until.ts";
 import { browserOfFile, HAS_CHROMIUM, isFailedLoad, LIMIT, signIn } from "./support/browser.ts";
 import { consoleSteps, openConsole } from "./support/console-page.ts";
 import { type Harness, startHarness } from "./support/harness.ts";
-import { listen } from "./support/listen.ts";
 import { scan } from "./support/scan.ts";
 
 const HOUR = 3_600_000;
@@ -25,7 +25,7 @@ let tom: ServerClient;
 let annsSecret: string;
 
 beforeAll(async () => {
-  service = await startHarness({ webhookUrl: `${await listen(receiver)}/hooks` });
+  service = await startHarness({ webhookUrl: `${await listenSomewhere(receiver)}/hooks` });
   const { origin: baseUrl, applicationId, database } = service;
   const actor = { kind: "administrator", name: "Root" } as const;
   const add = async (name: string) =>

@@ -6,13 +6,13 @@ import { createApplication } from "../../src/admin/application/create.ts";
 import { updateApplication } from "../../src/admin/application/update.ts";
 import { addConsoleSecret } from "../../src/admin/secret/secrets.ts";
 import { type BadgeServiceError, DeviceClient, ServerClient } from "../../src/client/index.ts";
+import { listenSomewhere } from "../../src/dev/demo/listen.ts";
 import { byEffort } from "../support/effort.ts";
 import { until } from "../support/until.ts";
 import { faultsOf } from "./support/axe.ts";
 import { browserOfFile, HAS_CHROMIUM, isFailedLoad, LIMIT, signIn } from "./support/browser.ts";
 import { consoleSteps, openConsole, openPage } from "./support/console-page.ts";
 import { type Harness, startHarness } from "./support/harness.ts";
-import { listen } from "./support/listen.ts";
 import { scan } from "./support/scan.ts";
 
 const DESKTOP = { width: 1280, height: 860 };
@@ -40,7 +40,7 @@ let tom: ServerClient;
 const secrets = new Map<string, string>();
 
 beforeAll(async () => {
-  service = await startHarness({ webhookUrl: `${await listen(receiver)}/hooks` });
+  service = await startHarness({ webhookUrl: `${await listenSomewhere(receiver)}/hooks` });
   const { origin: baseUrl, applicationId, database, homes, submit } = service;
   await updateApplication(homes, submit, applicationId, { invitationLink: LINK });
   for (const [name, role] of [

@@ -10,7 +10,7 @@ import { openAccount } from "../../src/admin/platform/cloudflare.ts";
 import { checkoutCommit, containsCommit } from "../../src/admin/platform/git.ts";
 import { knownErrorIn } from "../../src/admin/platform/rights.ts";
 import { warningsIn } from "../../src/admin/platform/wrangler.ts";
-import { listen } from "./support/listen.ts";
+import { listenSomewhere } from "../../src/dev/demo/listen.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "badge-deploy-checks-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -29,7 +29,7 @@ it("a deployment waits for its own release, because the previous Worker may stil
     response.writeHead(200, { release }).end('{"status":"ok"}');
   });
   onTestFinished(() => void server.close());
-  const origin = await listen(server);
+  const origin = await listenSomewhere(server);
   const notes: string[] = [];
   await untilHealthy(origin, "production", (line) => notes.push(line), "0.9.0+bbbbbbbbbbbb");
   const before = "release 0.9.0+aaaaaaaaaaaa responded, but 0.9.0+bbbbbbbbbbbb was uploaded";

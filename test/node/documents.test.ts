@@ -2,7 +2,6 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
-import { latencyTable } from "../long-runs/scale/latency.ts";
 
 const PROJECT = fileURLToPath(new URL("../../", import.meta.url));
 
@@ -73,10 +72,6 @@ describe("docs/conformance.md", () => {
   it("docs/conformance.md has five standards, each with a test", () => {
     expect(sections.map((section) => proofsIn(section).length > 0)).toEqual([true, true, true, true, true]);
   });
-});
-
-it("docs/performance.md has the table of latencies as the model calculates it from counted round trips", () => {
-  expect(read("docs/performance.md")).toContain(`\n${latencyTable()}\n`);
 });
 
 it("workflows use other people's actions only at a fixed commit, because a tag can be moved", () => {

@@ -5,12 +5,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createDoorResponse, type ProofKey, webCryptoProofKey } from "../../src/client/index.ts";
+import { listenSomewhere } from "../../src/dev/demo/listen.ts";
 import { findPython } from "../../src/dev/verify-in-language.ts";
 import { DoorControl, type DoorOptions } from "../../src/examples/door-control.ts";
 import { readDoorFile, writeDoorFile } from "../../src/examples/door-file.ts";
 import { createChallenge } from "../../src/verify/index.ts";
 import { ACTIVE, APPLICATION_ID, DoorService, newKey, REVOKED, SUSPENDED } from "./support/door-service.ts";
-import { listen } from "./support/listen.ts";
 import { type RunningProgram, startProgram } from "./support/program.ts";
 
 const root = mkdtempSync(join(tmpdir(), "door-"));
@@ -291,7 +291,7 @@ function serveOnPort(): void {
       const reply = await service.fetch(`${service.url}${request.url}`).catch(down);
       response.writeHead(reply.status).end(await reply.text());
     });
-    service.url = await listen(server);
+    service.url = await listenSomewhere(server);
   });
   afterEach(() => {
     server.closeAllConnections();

@@ -6,7 +6,7 @@ import { DatabaseSync } from "node:sqlite";
 import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import * as z from "zod";
-import { listen } from "./support/listen.ts";
+import { listenSomewhere } from "../../src/dev/demo/listen.ts";
 import { processesOf, untilGone } from "./support/process-tree.ts";
 import { closeHomes, commandsOf, runScriptHere } from "./support/script.ts";
 import { type RunningService, startService } from "./support/service.ts";
@@ -45,7 +45,7 @@ afterAll(() => {
 });
 
 async function tellTheWholeStory(): Promise<void> {
-  const { applicationId, applicationSecret } = await create("--webhook-url", `${await listen(receiver)}/`);
+  const { applicationId, applicationSecret } = await create("--webhook-url", `${await listenSomewhere(receiver)}/`);
   secrets.set("application secret", applicationSecret);
   const addSecret = async (...words: string[]) =>
     z.object({ applicationSecret: z.string() }).parse(await json("secret", "add", applicationId, ...words));

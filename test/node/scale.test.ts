@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { BYTES, measureBytes } from "../long-runs/scale/bytes.ts";
 import { floodReport, LARGEST, measureLargest } from "../long-runs/scale/flood.ts";
-import { limitsOf, month, type Parameters, whole } from "../long-runs/scale/model.ts";
+import { limitsOf, month, type Parameters, USUAL, whole } from "../long-runs/scale/model.ts";
 
 const PROJECT = join(import.meta.dirname, "../..");
 
@@ -27,22 +27,7 @@ it("npm run scale calculates with the bytes that a real SQLite needs, within a f
 });
 
 describe("the model", () => {
-  const parameters: Parameters = {
-    devices: 1000,
-    applications: 10,
-    skew: 1,
-    newShare: 0.05,
-    loginsPerDay: 1,
-    signaturesPerDay: 4,
-    invitationsPerMonth: 0.02,
-    peakShare: 0.3,
-    burst: 2,
-    nearShare: 0.9,
-    places: 3,
-    years: 3,
-    logSample: 50,
-    fill: 0.7,
-  };
+  const parameters = { ...USUAL, devices: 1000, applications: 10 };
   const limit = (name: keyof ReturnType<typeof limitsOf>, more: Partial<Parameters>) =>
     limitsOf({ ...parameters, ...more })[name];
 

@@ -11,9 +11,9 @@ import { PROJECT } from "../../src/admin/platform/paths.ts";
 import { DeviceClient, ServerClient } from "../../src/client/index.ts";
 import { originsOf } from "../../src/dev/address.ts";
 import { readCommandLine } from "../../src/dev/command-line.ts";
+import { listenSomewhere } from "../../src/dev/demo/listen.ts";
 import { createLogFilter } from "../../src/dev/service.ts";
 import { until } from "../support/until.ts";
-import { listen } from "./support/listen.ts";
 import { processesOf, untilGone } from "./support/process-tree.ts";
 import { closeHomes, openedHomes, runScriptHere } from "./support/script.ts";
 import { freePort, type RunningService, runProgram, startService } from "./support/service.ts";
@@ -209,7 +209,7 @@ describe("npm start", { timeout: LIMIT_MILLISECONDS }, () => {
     expect(await runPrinted()).toEqual(["201", "200"]);
     // The sweep sends it, so the cron trigger is driven at this address, too.
     const receiver = createServer((_request, response) => response.writeHead(204).end());
-    await admin("application", "update", applicationId, "--webhook-url", `${await listen(receiver)}/`);
+    await admin("application", "update", applicationId, "--webhook-url", `${await listenSomewhere(receiver)}/`);
     expect(await admin("webhook", "test", applicationId, "--wait", "30")).toMatchObject({ code: 0 });
     receiver.close();
   });

@@ -1,8 +1,8 @@
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { DAY, HOUR, MINUTE } from "../invitations/support/clock.ts";
 import { BACKGROUND_COSTS, COSTS, type Cost, MANY } from "../long-runs/scale/cost.ts";
 import { createApplication } from "../support/application.ts";
+import { DAY, HOUR, MINUTE } from "../support/clock.ts";
 import { homeDatabase, runSql } from "../support/home.ts";
 import { serverHeaders } from "../support/http.ts";
 import { Meter } from "../support/meter.ts";
@@ -16,7 +16,6 @@ beforeEach(async () => {
 
 afterEach(() => {
   vi.useRealTimers();
-  vi.restoreAllMocks();
 });
 
 /** Comes after every real one: a search by application reads one row more, if there is one, to see that it is done. */
@@ -49,8 +48,7 @@ async function open(columns: Parameters<typeof createApplication>[0] = {}) {
   const application = await createApplication(columns);
   const meter = new Meter(application);
   const call = async (method: string, path: string, headers: Record<string, string>, body?: unknown) => {
-    const init = { method, headers, ...(body !== undefined && { body: JSON.stringify(body) }) };
-    const answer = await meter.request(new Request(`https://badges.example${path}`, init));
+    const answer = await meter.request(method, path, { headers, body });
     expect(answer.status, JSON.stringify(answer.body)).toBeLessThan(300);
     return answer.body;
   };

@@ -6,18 +6,17 @@ import { readRetention } from "../../src/worker/scheduling/retention-days.ts";
 import { sweepHome } from "../../src/worker/scheduling/sweep.ts";
 import type { Checkpoint } from "../../src/worker/storage/retention.ts";
 import { expectInSync } from "../allocator/support.ts";
-import { claim, invite, revoke } from "../invitations/support/calls.ts";
-import { ahead, DAY, HOUR, MINUTE, moveClock, SECOND, useStandingClock } from "../invitations/support/clock.ts";
-import { useQuietLog } from "../invitations/support/log.ts";
-import { RECORDED_EVENTS, readRows } from "../invitations/support/storage.ts";
 import { bindObject, ring } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
+import { ahead, DAY, HOUR, MINUTE, moveClock, SECOND, useStandingClock } from "../support/clock.ts";
 import { testContext } from "../support/context.ts";
 import { runSql } from "../support/home.ts";
 import { callServer } from "../support/http.ts";
+import { claim, invite, revoke } from "../support/invitations.ts";
+import { log } from "../support/log.ts";
 import { keptQueue } from "../support/queue.ts";
+import { RECORDED_EVENTS, readRows } from "../support/rows.ts";
 
-const log = useQuietLog();
 useStandingClock();
 
 /** Rows of each table that one sweep looks at. */

@@ -32,7 +32,6 @@ const NOW = Date.parse("2030-01-01T00:00:00Z");
 const PER_PAGE = 10;
 
 beforeEach(() => {
-  vi.spyOn(console, "log").mockImplementation(() => {});
   vi.useFakeTimers({ toFake: ["Date"], now: NOW });
 });
 

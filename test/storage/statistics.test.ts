@@ -2,15 +2,13 @@ import { describe, expect, it } from "vitest";
 import { statistics } from "../../src/shared/statistics-response.ts";
 import { fillBadges, headOf } from "../allocator/support.ts";
 import { issueTo, takeStep, withBadge } from "../badges/life-support.ts";
-import { invite, revoke } from "../invitations/support/calls.ts";
-import { ahead, DAY, HOUR, MINUTE, moveClock, useStandingClock } from "../invitations/support/clock.ts";
-import { useQuietLog } from "../invitations/support/log.ts";
 import { ring } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
+import { ahead, DAY, HOUR, MINUTE, moveClock, useStandingClock } from "../support/clock.ts";
 import { callServer, requestBadge } from "../support/http.ts";
+import { invite, revoke } from "../support/invitations.ts";
 import { everythingStored } from "../support/stored.ts";
 
-useQuietLog();
 useStandingClock();
 
 async function readStatistics(application: TestApplication) {

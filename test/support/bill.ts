@@ -5,7 +5,7 @@ import { homeDatabase } from "./home.ts";
 const bill = z.object({ meta: z.object({ rows_read: z.number(), rows_written: z.number() }) });
 const bills = z.union([z.array(bill).min(1), bill.transform((one) => [one])]);
 
-export interface Bill {
+interface Bill {
   rowsRead: number;
   rowsWritten: number;
 }

@@ -2,10 +2,21 @@ import { createExecutionContext, waitOnExecutionContext } from "cloudflare:test"
 import { env } from "cloudflare:workers";
 import worker from "../../src/worker/index.ts";
 import { fromSomewhere } from "./address.ts";
-import type { Answer } from "./http.ts";
+import { type Answer, type CallOptions, jsonOf } from "./http.ts";
 
 /** Calls the Worker's entry with some of its bindings replaced; all others are the real ones. */
-export async function callWith(bindings: Partial<Env>, request: Request): Promise<Answer> {
+export function callWith(
+  bindings: Partial<Env>,
+  method: string,
+  path: string,
+  { headers = {}, body }: CallOptions = {},
+): Promise<Answer> {
+  const init = { method, headers, body: jsonOf(body) ?? null };
+  return sendWith(bindings, new Request(`https://badges.example${path}`, init));
+}
+
+/** The same for a request as it is: a stream, headers that do not fit the body, another host. */
+export async function sendWith(bindings: Partial<Env>, request: Request): Promise<Answer> {
   const execution = createExecutionContext();
   const response = await worker.fetch(fromSomewhere(request), { ...env, ...bindings }, execution);
   const text = await response.text();

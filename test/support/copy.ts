@@ -8,7 +8,7 @@ import { homeDatabase } from "./home.ts";
 const TABLES = ["application_head", "badge", "invitation", "blocked_user", "heartbeat"] as const;
 
 /** What becomes of a query that a copy may respond to: it does, it fails or hangs, or there is none and the primary responds. */
-export type Behaviour = "responds" | "fails" | "hangs" | "is missing";
+type Behaviour = "responds" | "fails" | "hangs" | "is missing";
 
 /**
  * D1 far away, with one copy of it near the caller: a real database that is as new as the last `catchUp`. What is asked for

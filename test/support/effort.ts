@@ -1,7 +1,7 @@
 import { inject } from "vitest";
 
 /** How much random tests try: `TEST_EFFORT` of the environment, which vitest.config.ts reads. */
-export type Effort = "short" | "full";
+type Effort = "short" | "full";
 
 declare module "vitest" {
   interface ProvidedContext {

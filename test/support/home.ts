@@ -4,7 +4,7 @@ import { databaseBindingOf } from "../../src/shared/homes.ts";
 import { findHome, type Home } from "../../src/worker/homes.ts";
 
 /** Which home a file's applications live in: `TEST_HOME` of the environment, which vitest.config.ts reads. */
-export type TestHome = "1" | "2" | "by file";
+type TestHome = "1" | "2" | "by file";
 
 declare module "vitest" {
   interface ProvidedContext {

@@ -9,6 +9,18 @@ export interface Answer {
   headers: Headers;
 }
 
+/** Status and error code in one word, for tables of many answers. An error tells nothing but its code. */
+export function outcome({ status, body }: Answer): string {
+  const { error, ...more } = body;
+  if (error === undefined) return String(status);
+  return `${status} ${String(error)}${Object.keys(more).length === 0 ? "" : JSON.stringify(more)}`;
+}
+
+export const BADGE = "/v1/badge";
+export const SIGN = "/v1/badge/sign";
+/** What a device signs in every test that signs. */
+export const A_SIGNATURE = { base64: "aGVsbG8=" };
+
 /** Calls the Worker as a client does. */
 export async function callText(
   path: string,
@@ -26,26 +38,30 @@ export async function callText(
   return { status, headers: sent, text };
 }
 
-/** The same for JSON. `body` is sent as JSON, or as it is when it is a string. */
-export async function call(
-  method: string,
-  path: string,
-  options: { headers?: Record<string, string>; body?: unknown } = {},
-): Promise<Answer> {
+/** `body` is sent as JSON, or as it is when it is a string. */
+export interface CallOptions {
+  headers?: Record<string, string>;
+  body?: unknown;
+}
+
+export const jsonOf = (body: unknown): string | undefined =>
+  body === undefined || typeof body === "string" ? body : JSON.stringify(body);
+
+/** The same for JSON. */
+export async function call(method: string, path: string, options: CallOptions = {}): Promise<Answer> {
   const { headers: own = {}, body } = options;
-  const sent = body === undefined || typeof body === "string" ? body : JSON.stringify(body);
-  const { status, headers, text } = await callText(path, { method, headers: own, body: sent });
+  const { status, headers, text } = await callText(path, { method, headers: own, body: jsonOf(body) });
   // The page at /docs is HTML.
   const isJson = text !== "" && headers.get("content-type") === "application/json";
   return { status, body: isJson ? JSON.parse(text) : {}, headers };
 }
 
 export function requestBadge(application: { id: string }, udid: string, body: unknown): Promise<Answer> {
-  return call("POST", "/v1/badge", { headers: { applicationid: application.id, udid }, body });
+  return call("POST", BADGE, { headers: { applicationid: application.id, udid }, body });
 }
 
 export function sign(application: { id: string }, udid: string, body: unknown): Promise<Answer> {
-  return call("POST", "/v1/badge/sign", { headers: { applicationid: application.id, udid }, body });
+  return call("POST", SIGN, { headers: { applicationid: application.id, udid }, body });
 }
 
 export function callServer(

@@ -15,7 +15,7 @@ import { callWith, UNLIMITED } from "./bindings.ts";
 import { type AroundTrip, aroundD1 } from "./d1.ts";
 import { bindDatabase, homeDatabase, testHome } from "./home.ts";
 import type { Answer, CallOptions } from "./http.ts";
-import { linesOf } from "./log-lines.ts";
+import { log } from "./log.ts";
 import { messagesOf, objectsSendTo, queueThat } from "./queue.ts";
 
 const isPart = (name: string): name is keyof Cost => name in NOTHING;
@@ -54,10 +54,12 @@ export class Meter {
     objectsSendTo(this.#queue);
     await aroundObjectD1(this.#application, () => this.#aroundTrip);
     const stopObject = await this.#meterObject();
-    const lines = vi.spyOn(console, "log").mockImplementation(() => {});
-    lines.mockClear();
+    const before = log.lines().length;
     await act();
-    const own = linesOf(lines).filter((line) => this.#isOwn(line));
+    const own = log
+      .lines()
+      .slice(before)
+      .filter((line) => this.#isOwn(line));
     this.#add({ logLines: own.length, ...(await stopObject()) });
     return this.#cost;
   }

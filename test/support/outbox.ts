@@ -18,7 +18,7 @@ const HOUR = 3_600_000;
 /** Not kept: files share this module, and their applications live in different homes. */
 const orm = () => drizzle(homeDatabase());
 
-export type EventRow = typeof webhookEvent.$inferSelect;
+type EventRow = typeof webhookEvent.$inferSelect;
 
 /** An application and its events, with the clock, the queue and the deferred work in the test's hands. */
 export class Outbox {

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, vi } from "vitest";
+import { beforeEach, vi } from "vitest";
 
 /** One webhook as its receiver got it. */
 export interface Received {
@@ -47,8 +47,6 @@ export function useReceivers(): (answering?: Answering) => Receiver {
       return receiver.answering(received, attempt, init?.signal ?? request.signal);
     });
   });
-
-  afterEach(() => vi.restoreAllMocks());
 
   return (answering = () => answer(204)) => {
     const receiver: Receiver = { url: `https://receiver-${++made}.example.com/hook`, received: [], answering };

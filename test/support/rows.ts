@@ -1,30 +1,36 @@
-import { and, asc, eq } from "drizzle-orm";
+import { eq, sql } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/d1";
 import type { BadgeState } from "../../src/shared/badge-lifecycle/states.ts";
-import { homeOf } from "../../src/shared/homes.ts";
 import type { ApplicationId } from "../../src/shared/identifiers.ts";
-import { badge, webhookEvent } from "../../src/shared/schema.ts";
-import { boundHome } from "./home.ts";
+import { badge, invitation, webhookEvent } from "../../src/shared/schema.ts";
+import { homeDatabase } from "./home.ts";
+
+/** An endpoint that is set and held: events are recorded, nothing is sent. */
+export const RECORDED_EVENTS = { webhookUrl: "https://hooks.example/badges", webhookHeldAt: 1 } as const;
+
+/** All that D1 has of an application, in one trip: badges by number, invitations and events in the order in which they came. */
+export async function readRows({ id }: { id: ApplicationId }) {
+  const orm = drizzle(homeDatabase());
+  // Events of one millisecond have no order but that of the changes that they report.
+  const inOrder = [webhookEvent.createdAt, sql`payload ->> '$.data.change'`, webhookEvent.id];
+  const [badges, invitations, events] = await orm.batch([
+    orm.select().from(badge).where(eq(badge.applicationId, id)).orderBy(badge.number),
+    orm.select().from(invitation).where(eq(invitation.applicationId, id)).orderBy(sql`rowid`),
+    orm
+      .select()
+      .from(webhookEvent)
+      .where(eq(webhookEvent.applicationId, id))
+      .orderBy(...inOrder),
+  ]);
+  return { badges, invitations, events };
+}
 
 /** An application's rows in `badge`, in any state. */
-export function badgeRows({ id }: { id: ApplicationId }): Promise<(typeof badge.$inferSelect)[]> {
-  return drizzle(boundHome(homeOf(id)).d1)
-    .select()
-    .from(badge)
-    .where(eq(badge.applicationId, id))
-    .orderBy(asc(badge.number))
-    .all();
-}
+export const badgeRows = async (application: { id: ApplicationId }) => (await readRows(application)).badges;
 
 /** An application's `badge:created` rows in the outbox. */
-export function eventRows({ id }: { id: ApplicationId }): Promise<(typeof webhookEvent.$inferSelect)[]> {
-  return drizzle(boundHome(homeOf(id)).d1)
-    .select()
-    .from(webhookEvent)
-    .where(and(eq(webhookEvent.applicationId, id), eq(webhookEvent.event, "badge:created")))
-    .orderBy(asc(webhookEvent.id))
-    .all();
-}
+export const eventRows = async (application: { id: ApplicationId }) =>
+  (await readRows(application)).events.filter(({ event }) => event === "badge:created");
 
 /** The order in which the head has the counts of badges. */
 const BADGE_COUNTS: BadgeState[] = ["active", "suspended", "revoked", "expired", "replaced"];
@@ -38,8 +44,8 @@ export const countBadges = (
   count: number,
   state: BadgeState = "active",
 ): D1PreparedStatement =>
-  boundHome(homeOf(id))
-    .d1.prepare(
+  homeDatabase()
+    .prepare(
       `UPDATE application_head SET last_ordinal = ?2, last_change = ?2,
          range_segments = json_array(json_object('first', ?3, 'size', ?2, 'used', ?2)),
          statistics = json_set(statistics, '$[0][${BADGE_COUNTS.indexOf(state)}]', ?2) WHERE application_id = ?1`,

@@ -1,14 +1,12 @@
 import { beforeEach, describe, expect, it, vi } from "vitest";
-import { outcome } from "../http/support/draft.ts";
-import { HOUR, MINUTE, moveClock, useStandingClock } from "../invitations/support/clock.ts";
-import { useQuietLog } from "../invitations/support/log.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
-import { requestBadge } from "../support/http.ts";
+import { HOUR, MINUTE, moveClock, useStandingClock } from "../support/clock.ts";
+import { outcome, requestBadge } from "../support/http.ts";
+import { log } from "../support/log.ts";
 import { isSettled } from "../support/timers.ts";
 import { hangs, newProviderKey, type Provider, type Responding, useProviders } from "./provider.ts";
 import { logIn } from "./support.ts";
 
-const log = useQuietLog();
 useStandingClock();
 const newProvider = useProviders();
 

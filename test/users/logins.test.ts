@@ -2,21 +2,19 @@ import { beforeEach, describe, expect, it, vi } from "vitest";
 import { readStatistics } from "../../src/worker/applications/read-statistics.ts";
 import { LoginCounter } from "../../src/worker/users/login-counter.ts";
 import { newPhone } from "../bound/support.ts";
-import { outcome } from "../http/support/draft.ts";
-import { hoursAhead, invite } from "../http/support/invitations.ts";
 import { signIn } from "../http/support/people.ts";
-import { HOUR, moveClock, SECOND, useStandingClock } from "../invitations/support/clock.ts";
-import { useQuietLog } from "../invitations/support/log.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { callWith } from "../support/bindings.ts";
+import { ahead, HOUR, moveClock, SECOND, useStandingClock } from "../support/clock.ts";
 import { testContext } from "../support/context.ts";
 import { runSql } from "../support/home.ts";
-import { call, callServer } from "../support/http.ts";
+import { call, callServer, outcome } from "../support/http.ts";
+import { invite } from "../support/invitations.ts";
+import { log } from "../support/log.ts";
 import { until } from "../support/until.ts";
 import { hangs, type Provider, useProviders } from "./provider.ts";
 import { logIn, newUdid } from "./support.ts";
 
-const log = useQuietLog();
 useStandingClock();
 const newProvider = useProviders();
 
@@ -63,8 +61,8 @@ describe("a login to an application that has its users verified (contract sectio
 
 describe("an invitation (contract section 22)", () => {
   it("an invitation created with the secret needs no user token, also when its claim is repeated", async () => {
-    const { id } = await invite(application, undefined, { applicationsecret: application.secret });
-    const body = { userId: "visitor", invitationToken: id };
+    const { token } = await invite(application, undefined, { applicationsecret: application.secret });
+    const body = { userId: "visitor", invitationToken: token };
     const claimed = await logIn(application, null, body, { udid: "visitor's phone" });
     expect(claimed.status).toBe(201);
     const repeated = await logIn(application, null, body, { udid: "visitor's phone" });
@@ -77,8 +75,8 @@ describe("an invitation (contract section 22)", () => {
 
   it("an invitation that a person created with the role reception, unlike an operator, vouches for visitors only", async () => {
     const claimOf = async (role: "reception" | "operator", userId: string) => {
-      const { id } = await invite(application, undefined, await signIn(application, role));
-      return outcome(await logIn(application, null, { userId, invitationToken: id }));
+      const { token } = await invite(application, undefined, await signIn(application, role));
+      return outcome(await logIn(application, null, { userId, invitationToken: token }));
     };
     for (const userId of ["alice", "Visitor-1", "a visitor-1"]) {
       expect(await claimOf("reception", userId)).toBe("401 INVALID_USERTOKEN");
@@ -89,7 +87,7 @@ describe("an invitation (contract section 22)", () => {
   it("creating and revoking an invitation need the secret (contract section 5)", async () => {
     const device = { applicationid: application.id, udid: "a device" };
     const create = (headers: Record<string, string>) =>
-      call("POST", "/v1/invitation", { headers, body: { expiresAt: hoursAhead(1) } });
+      call("POST", "/v1/invitation", { headers, body: { expiresAt: ahead(HOUR) } });
     expect(outcome(await create(device))).toBe("401 INVALID_CREDENTIALS");
     expect(outcome(await create({ ...device, applicationsecret: application.secret }))).toBe("201");
     const observed = await createApplication({ ...provider.columns, userObserve: true });
@@ -103,18 +101,18 @@ describe("an invitation (contract section 22)", () => {
 
   it("an invitation created without the secret, before there was an issuer, needs a user token, and so the provider; a refusal does not consume it", async () => {
     const application = await createApplication();
-    const { id } = await invite(application);
+    const unvouched = await invite(application);
     const vouched = await invite(application, undefined, { applicationsecret: application.secret });
     const { userIssuer, userAudience } = provider.columns;
     const sql = "UPDATE application SET user_issuer = ?, user_audience = ? WHERE id = ?";
     await runSql(sql, userIssuer, userAudience, application.id);
     moveClock(30 * SECOND);
-    const claim = (token: string | null, invitationToken = id) =>
+    const claim = (token: string | null, invitationToken = unvouched.token) =>
       logIn(application, token, { userId: "alice", invitationToken });
     const { discovery } = provider;
     provider.discovery = () => new Response(null, { status: 500 });
     const token = await provider.token("alice");
-    expect([await claim(token), await claim(token, vouched.id)].map(outcome)).toEqual(["503 UNAVAILABLE", "201"]);
+    expect([await claim(token), await claim(token, vouched.token)].map(outcome)).toEqual(["503 UNAVAILABLE", "201"]);
     provider.discovery = discovery;
     moveClock(2 * SECOND);
     expect(outcome(await claim(null))).toBe("401 INVALID_USERTOKEN");
@@ -224,9 +222,8 @@ describe("observing (contract section 22)", () => {
     const other = await createApplication({ ...broken.columns, userObserve: true });
     const count = vi.spyOn(LoginCounter.prototype, "count");
     const headers = { applicationid: other.id, udid: newUdid(), authorization: "Bearer token" };
-    const init = { method: "POST", headers, body: JSON.stringify({ userId: "alice" }) };
     // It returns when the token has been looked at, too.
-    expect(outcome(await callWith({}, new Request("https://badges.example/v1/badge", init)))).toBe("201");
+    expect(outcome(await callWith({}, "POST", "/v1/badge", { headers, body: { userId: "alice" } }))).toBe("201");
     expect(count).not.toHaveBeenCalledWith(expect.anything(), other.id, expect.anything());
   });
 });

@@ -1,12 +1,12 @@
 import { CompactSign, type CryptoKey, exportJWK, generateKeyPair, type JWK } from "jose";
-import { afterEach, beforeEach, type MockInstance, vi } from "vitest";
+import { beforeEach, vi } from "vitest";
 
 /** Every algorithm of user tokens (contract section 22). */
 export const ALGORITHMS = ["ES256", "ES384", "RS256", "PS256", "EdDSA"] as const;
 
 export const AUDIENCE = "phone-app";
 
-export interface ProviderKey {
+interface ProviderKey {
   algorithm: string;
   privateKey: CryptoKey;
   /** As it is published. */
@@ -77,10 +77,8 @@ export class Provider {
 export function useProviders(): () => Promise<Provider> {
   const providers = new Map<string, Provider>();
 
-  let spy: MockInstance;
-
   beforeEach(() => {
-    spy = vi.spyOn(globalThis, "fetch").mockImplementation(async (input, init) => {
+    vi.spyOn(globalThis, "fetch").mockImplementation(async (input, init) => {
       const url = new URL(input instanceof Request ? input.url : String(input));
       const provider = providers.get(url.origin);
       if (provider === undefined) throw new TypeError("the name could not be resolved");
@@ -92,8 +90,6 @@ export function useProviders(): () => Promise<Provider> {
       return new Response(null, { status: 404 });
     });
   });
-
-  afterEach(() => spy.mockRestore());
 
   return async () => {
     const provider = new Provider(await newProviderKey("ES256"));

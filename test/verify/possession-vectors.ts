@@ -36,7 +36,7 @@ const schema = z.object({
 });
 
 /** One case of the published vectors. */
-export type PossessionVector = z.infer<typeof vectorSchema>;
+type PossessionVector = z.infer<typeof vectorSchema>;
 
 const vectors = schema.parse(vectorsJson);
 export const POSSESSION_CASES: readonly PossessionVector[] = vectors.cases;

@@ -1,17 +1,15 @@
 import { env } from "cloudflare:workers";
 import { describe, expect, it, onTestFinished, test, vi } from "vitest";
 import { createContext } from "../../src/worker/context.ts";
-import { DAY } from "../invitations/support/clock.ts";
-import { useQuietLog } from "../invitations/support/log.ts";
 import { addSecret } from "../support/application.ts";
+import { DAY } from "../support/clock.ts";
 import { boundHome } from "../support/home.ts";
+import { log } from "../support/log.ts";
 import { Outbox } from "../support/outbox.ts";
 import { type Answering, answer, hangs, type Receiver } from "../support/receivers.ts";
 import { useOutboxes } from "./support.ts";
 
 const { open, receiver } = useOutboxes();
-const log = useQuietLog();
-
 /** Fifteen seconds pass at once. */
 function timeoutsAreQuick(): void {
   vi.spyOn(AbortSignal, "timeout").mockImplementation((milliseconds) => {

@@ -8,9 +8,8 @@ import { enqueueDueEvents, findUntriedEvents } from "../../src/worker/webhooks/b
 import { DeliveryPace } from "../../src/worker/webhooks/delivery-message.ts";
 import { pageEvents } from "../../src/worker/webhooks/list.ts";
 import { ENTRY } from "../allocator/support.ts";
-import { DAY, HOUR, MINUTE } from "../invitations/support/clock.ts";
-import { useQuietLog } from "../invitations/support/log.ts";
 import { bindObject, ring } from "../support/allocator.ts";
+import { DAY, HOUR, MINUTE } from "../support/clock.ts";
 import { type AroundTrip, aroundD1, countedD1 } from "../support/d1.ts";
 import { isAbout, LOST } from "../support/faults.ts";
 import { bindDatabase, homeDatabase, runSql } from "../support/home.ts";
@@ -18,8 +17,6 @@ import { type Outbox, setUntriedFrom } from "../support/outbox.ts";
 import { useOutboxes } from "./support.ts";
 
 const { open } = useOutboxes();
-
-useQuietLog();
 
 /** Events as badges write them, one made at each of these moments. @returns their IDs */
 async function insertEvents({ application: { id } }: Outbox, moments: readonly number[], state = "pending") {

@@ -6,12 +6,11 @@ import { describe, expect, it, vi } from "vitest";
 import { toBase64 } from "../../src/shared/sealing.ts";
 import { Database } from "../../src/worker/storage/database.ts";
 import { consumeDeliveries } from "../../src/worker/webhooks/consumer.ts";
-import { useQuietLog } from "../invitations/support/log.ts";
 import { addSecret, createApplication } from "../support/application.ts";
 import { type AroundTrip, aroundD1, countedD1 } from "../support/d1.ts";
 import { homeDatabase, runSql } from "../support/home.ts";
 import { requestBadge } from "../support/http.ts";
-import { linesOf } from "../support/log-lines.ts";
+import { log } from "../support/log.ts";
 import type { Outbox } from "../support/outbox.ts";
 import { messagesOf } from "../support/queue.ts";
 import { answer, hangs, type Received, type Receiver } from "../support/receivers.ts";
@@ -23,8 +22,6 @@ const { open, receiver } = useOutboxes();
 /** An event that is being sent is kept from everybody else for 60 to 70 seconds. */
 const [LEAST_LEASE, MOST_LEASE] = [60_000, 70_000];
 const utf8 = (text: string): Uint8Array => new TextEncoder().encode(text);
-
-useQuietLog();
 
 /** What a careful receiver does: the published Standard Webhooks verifier, and HMACs of another library. */
 function expectSigned(received: Received, secrets: readonly string[]): void {
@@ -153,10 +150,9 @@ describe("an event is sent until one attempt succeeds (contract section 8: at le
 
   it("even if the queue takes no messages, and the badge is issued", async () => {
     const { outbox } = await open();
-    const warn = vi.spyOn(console, "warn").mockImplementation(() => {});
     vi.spyOn(outbox.queue, "sendBatch").mockRejectedValue(new Error("Queue is overloaded"));
     const event = await outbox.issue();
-    expect(warn).toHaveBeenCalledWith(expect.stringContaining("enqueue-failed"));
+    expect(log.lines()).toContainEqual(expect.objectContaining({ event: "enqueue-failed" }));
     vi.restoreAllMocks();
     outbox.now += 60_000;
     expect(await outbox.sweep()).toEqual([event]);
@@ -164,7 +160,6 @@ describe("an event is sent until one attempt succeeds (contract section 8: at le
 
   it("and a message that does not parse is dropped without affecting the others of its batch", async () => {
     const { endpoint, outbox } = await open();
-    const error = vi.spyOn(console, "error").mockImplementation(() => {});
     const ours = { applicationId: outbox.application.id, eventId: await outbox.issue() };
     await consumeDeliveries(
       () => outbox.context,
@@ -172,7 +167,7 @@ describe("an event is sent until one attempt succeeds (contract section 8: at le
     );
     await outbox.settle();
     expect(endpoint.received).toHaveLength(1);
-    const dropped = linesOf(error).filter((line) => line.event === "malformed-message");
+    const dropped = log.lines().filter((line) => line.event === "malformed-message");
     expect(dropped.map(({ messageId }) => messageId)).toEqual(["0", "1", "2"]);
   });
 });

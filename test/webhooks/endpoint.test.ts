@@ -1,20 +1,17 @@
 import { createExecutionContext, createMessageBatch } from "cloudflare:test";
 import { env } from "cloudflare:workers";
-import { describe, expect, it, vi } from "vitest";
+import { describe, expect, it } from "vitest";
 import worker from "../../src/worker/index.ts";
 import { releaseHeldEvents } from "../../src/worker/storage/webhook-backlog.ts";
-import { HOUR } from "../invitations/support/clock.ts";
-import { useQuietLog } from "../invitations/support/log.ts";
+import { HOUR } from "../support/clock.ts";
 import { runSql } from "../support/home.ts";
-import { linesOf } from "../support/log-lines.ts";
+import { log } from "../support/log.ts";
 import type { Outbox } from "../support/outbox.ts";
 import { answer, type Receiver } from "../support/receivers.ts";
 import { until } from "../support/until.ts";
 import { useOutboxes } from "./support.ts";
 
 const { open, receiver } = useOutboxes();
-
-useQuietLog();
 
 /** An endpoint that said 410 to one event. */
 async function gone(): Promise<{ endpoint: Receiver; outbox: Outbox; event: string }> {
@@ -206,7 +203,6 @@ describe("the events of a disabled application wait (contract section 8)", () =>
 it("a message that the queue gave up on is logged and recorded, and the sweep still sends its event (contract section 8)", async () => {
   const { outbox } = await open();
   const event = await outbox.issue();
-  const error = vi.spyOn(console, "error").mockImplementation(() => {});
   const body = { applicationId: outbox.application.id, eventId: event };
   const giveUp = () =>
     worker.queue(
@@ -216,7 +212,7 @@ it("a message that the queue gave up on is logged and recorded, and the sweep st
     );
   await giveUp();
   const { id: application } = outbox.application;
-  const lines = linesOf(error).filter((line) => line.application === application);
+  const lines = log.lines().filter((line) => line.application === application);
   expect(lines).toEqual([{ level: "error", event: "dead-letter", application, eventId: event }]);
   expect(await outbox.event(event)).toMatchObject({ state: "pending", lastOutcome: "dead-lettered" });
   outbox.now += 60_000;

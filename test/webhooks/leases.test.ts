@@ -2,7 +2,6 @@ import { describe, expect, it, vi } from "vitest";
 import { Database } from "../../src/worker/storage/database.ts";
 import { leaseEvents } from "../../src/worker/storage/webhook-events.ts";
 import { replayEvent } from "../../src/worker/storage/webhook-list.ts";
-import { useQuietLog } from "../invitations/support/log.ts";
 import { type AroundTrip, aroundD1 } from "../support/d1.ts";
 import { isAbout, LOST } from "../support/faults.ts";
 import { homeDatabase } from "../support/home.ts";
@@ -12,8 +11,6 @@ import { until } from "../support/until.ts";
 import { useOutboxes } from "./support.ts";
 
 const { open } = useOutboxes();
-
-useQuietLog();
 
 /** An event with a due time, as after a failed attempt. @returns its ID */
 async function dueEvent(outbox: Outbox): Promise<string> {

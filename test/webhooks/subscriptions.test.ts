@@ -1,20 +1,18 @@
 import { describe, expect, it } from "vitest";
 import { verifyWebhook } from "../../src/client/index.ts";
 import { signedAsService } from "../client/support.ts";
-import { claim, invite, requestInvitation, revoke } from "../invitations/support/calls.ts";
-import { ahead, HOUR, MINUTE, moveClock, SECOND, useStandingClock } from "../invitations/support/clock.ts";
-import { useQuietLog } from "../invitations/support/log.ts";
-import { readRows } from "../invitations/support/storage.ts";
 import { bindObject } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
+import { ahead, HOUR, MINUTE, moveClock, SECOND, useStandingClock } from "../support/clock.ts";
 import { testContext } from "../support/context.ts";
 import { runSql } from "../support/home.ts";
 import { callServer, requestBadge, serverHeaders } from "../support/http.ts";
+import { claim, invite, requestInvitation, revoke } from "../support/invitations.ts";
 import { keptQueue } from "../support/queue.ts";
+import { readRows } from "../support/rows.ts";
 import { SUBSCRIBABLE } from "../support/subscribable.ts";
 import { sweep } from "../support/sweep.ts";
 
-useQuietLog();
 useStandingClock();
 
 /** An application whose events are recorded and not sent. */
@@ -33,7 +31,7 @@ async function issue(application: TestApplication, udid: string): Promise<string
 /** Runs a sweep and what it defers. */
 async function sweepAll(queue = keptQueue()): Promise<void> {
   const { context, deferred } = testContext({ queue });
-  await sweep([context]);
+  await sweep(context);
   await Promise.all(deferred);
 }
 

@@ -4,14 +4,13 @@ import { describe, expect, it } from "vitest";
 import { makeConsoleSecret } from "../../../src/shared/credentials.ts";
 import { applicationSecret, consoleSecret } from "../../../src/shared/schema.ts";
 import { issueTo, takeStep } from "../../badges/life-support.ts";
-import { moveClock, SECOND, useStandingClock } from "../../invitations/support/clock.ts";
 import { addSecret, createApplication, type TestApplication } from "../../support/application.ts";
 import { callWith } from "../../support/bindings.ts";
+import { ahead, HOUR, moveClock, SECOND, useStandingClock } from "../../support/clock.ts";
 import { countedD1 } from "../../support/d1.ts";
 import { bindDatabase, homeDatabase, runSql } from "../../support/home.ts";
-import { call, requestBadge, serverHeaders } from "../../support/http.ts";
-import { outcome } from "../support/draft.ts";
-import { CREATOR, hoursAhead, tenant } from "../support/invitations.ts";
+import { call, outcome, requestBadge, serverHeaders } from "../../support/http.ts";
+import { CREATOR, invite } from "../../support/invitations.ts";
 import { signIn } from "../support/people.ts";
 
 useStandingClock();
@@ -23,7 +22,7 @@ const passOneSecond = () => moveClock(SECOND);
 
 type Headers = Record<string, string>;
 
-const INVITE = { path: "/v1/invitation", body: { expiresAt: hoursAhead(1) } };
+const INVITE = { path: "/v1/invitation", body: { expiresAt: ahead(HOUR) } };
 
 /** Of one call of each kind: of a device, of its server, and of either. */
 async function outcomes(headers: Headers, invitation: string): Promise<Record<string, string>> {
@@ -36,6 +35,13 @@ async function outcomes(headers: Headers, invitation: string): Promise<Record<st
     invite: await ask("POST", INVITE.path, INVITE.body),
     revoke: await ask("PATCH", `/v1/invitation/${invitation}/revoke`),
   };
+}
+
+/** An application with a badge and an invitation, both of the device `CREATOR`. */
+async function tenant(): Promise<{ application: TestApplication; invitation: string }> {
+  const application = await createApplication();
+  await issueTo(application, CREATOR, "user");
+  return { application, invitation: (await invite(application)).token };
 }
 
 const NO_APPLICATION = "401 INVALID_APPLICATIONID";
@@ -152,9 +158,8 @@ describe("what an administrator changes (contract section 9)", () => {
     const headers = { applicationid: application.id, udid, dpop };
     const tripsOf = async () => {
       const counted = countedD1(homeDatabase());
-      const init = { method: "POST", headers, body: '{"userId":"user"}' };
-      const answer = await callWith(bindDatabase(counted.d1), new Request("https://badges.example/v1/badge", init));
-      expect(outcome(answer)).toBe(refused);
+      const login = callWith(bindDatabase(counted.d1), "POST", "/v1/badge", { headers, body: { userId: "user" } });
+      expect(outcome(await login)).toBe(refused);
       return counted.trips;
     };
     const within = await tripsOf();

@@ -1,8 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { createApplication } from "../../support/application.ts";
-import { call, callServer, requestBadge, serverHeaders } from "../../support/http.ts";
-import { outcome } from "../support/draft.ts";
-import { invite } from "../support/invitations.ts";
+import { call, callServer, outcome, requestBadge, serverHeaders } from "../../support/http.ts";
+import { invite } from "../../support/invitations.ts";
 import { signIn } from "../support/people.ts";
 import { NOTHING, ROUTES, requestOf } from "../support/routes.ts";
 
@@ -33,7 +32,7 @@ describe("what a console secret may do (contract section 24)", () => {
     }
     const mayInvite = role === "viewer" ? "403 READ_ONLY" : "200";
     const [invitation] = [await invite(application, undefined, own)];
-    expect(outcome(await call("PATCH", `/v1/invitation/${invitation.id}/revoke`, { headers }))).toBe(mayInvite);
+    expect(outcome(await call("PATCH", `/v1/invitation/${invitation.token}/revoke`, { headers }))).toBe(mayInvite);
     // HEAD is GET without the body (RFC 9110 section 9.3.2).
     expect((await call("HEAD", "/v1/badges", { headers })).status).toBe(200);
     const { body: shown } = await call("GET", "/v1/application", { headers });

@@ -1,8 +1,7 @@
 import { expect, it } from "vitest";
 import { issueTo } from "../../badges/life-support.ts";
 import { createApplication } from "../../support/application.ts";
-import { callServer, requestBadge, sign } from "../../support/http.ts";
-import { outcome } from "../support/draft.ts";
+import { callServer, outcome, requestBadge, sign } from "../../support/http.ts";
 
 // Its badges and invitations by their numbers and tokens: test/http/errors/order.test.ts.
 it("what belongs to another application is neither listed, found by user, signed for, blocked nor reached by a cursor (contract sections 3 and 4)", async () => {

@@ -1,11 +1,10 @@
 import { exports } from "cloudflare:workers";
-import { beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import { createApplication, type TestApplication } from "../../support/application.ts";
-import { callWith } from "../../support/bindings.ts";
-import { requestBadge, serverHeaders } from "../../support/http.ts";
-import { linesOf } from "../../support/log-lines.ts";
-import { outcome } from "../support/draft.ts";
-import { invite } from "../support/invitations.ts";
+import { sendWith } from "../../support/bindings.ts";
+import { outcome, requestBadge, serverHeaders } from "../../support/http.ts";
+import { invite } from "../../support/invitations.ts";
+import { log } from "../../support/log.ts";
 
 const MAX_BYTES = 16 * 1024;
 
@@ -59,7 +58,7 @@ describe("a body (contract sections 2 and 6)", () => {
       },
     });
     const request = new Request("https://badges.example/nowhere", { method: "POST", body: endless });
-    expect(outcome(await callWith({}, request))).toBe("404 NOT_FOUND");
+    expect(outcome(await sendWith({}, request))).toBe("404 NOT_FOUND");
     expect(pieces).toBeGreaterThanOrEqual(16);
     // A stream holds some pieces ready.
     expect(pieces).toBeLessThan(20);
@@ -108,22 +107,20 @@ describe("a body (contract sections 2 and 6)", () => {
 
 it("the body of a revocation is ignored, but may have at most 16 KiB too (contract sections 5 and 7)", async () => {
   const application = await createApplication();
-  const { id } = await invite(application);
-  const revoke = (body: Body) => send(application, "PATCH", `/v1/invitation/${id}/revoke`, body);
+  const { token } = await invite(application);
+  const revoke = (body: Body) => send(application, "PATCH", `/v1/invitation/${token}/revoke`, body);
   const tooLong = "x".repeat(MAX_BYTES + 1);
   expect(await revoke(chunked(tooLong))).toBe("413 PAYLOAD_TOO_LARGE");
   // Where both say the length, Transfer-Encoding counts (RFC 9112 section 6.3).
   const headers = { ...serverHeaders(application), "transfer-encoding": "chunked", "content-length": "2" };
-  const url = `https://badges.example/v1/invitation/${id}/revoke`;
+  const url = `https://badges.example/v1/invitation/${token}/revoke`;
   const understated = new Request(url, { method: "PATCH", headers, body: tooLong });
-  expect(outcome(await callWith({}, understated))).toBe("413 PAYLOAD_TOO_LARGE");
+  expect(outcome(await sendWith({}, understated))).toBe("413 PAYLOAD_TOO_LARGE");
   const ignored = [undefined, "", "not JSON", "[]", '{"reason":"left"}', new Uint8Array([0xff]), chunked("{}")];
   for (const body of ignored) expect(await revoke(body)).toBe("200");
 });
 
 it("a caller who hangs up is no fault of the service: its request has a line as malformed, and none at level error (contract section 6)", async () => {
-  const spies = [vi.spyOn(console, "log"), vi.spyOn(console, "error")].map((spy) => spy.mockImplementation(() => {}));
-  onTestFinished(() => void vi.restoreAllMocks());
   const application = await createApplication();
   for (const length of [{ "content-length": "100" }, {}]) {
     const requestId = crypto.randomUUID();
@@ -134,8 +131,8 @@ it("a caller who hangs up is no fault of the service: its request has a line as 
       },
     });
     const headers = { ...serverHeaders(application), udid: "phone", "x-request-id": requestId, ...length };
-    await callWith({}, new Request("https://badges.example/v1/badge", { method: "POST", headers, body }));
-    const lines = spies.flatMap((spy) => linesOf(spy)).filter((line) => line.requestId === requestId);
+    await sendWith({}, new Request("https://badges.example/v1/badge", { method: "POST", headers, body }));
+    const lines = log.lines().filter((line) => line.requestId === requestId);
     expect(lines).toMatchObject([{ event: "request", status: 400, code: "INVALID_JSON", detail: "body-cut-off" }]);
   }
 });

@@ -2,8 +2,8 @@ import { afterEach, describe, expect, it, vi } from "vitest";
 import { z } from "zod";
 import { issueTo, setEnd } from "../../badges/life-support.ts";
 import { createApplication, type TestApplication } from "../../support/application.ts";
-import { call, callServer, requestBadge, sign } from "../../support/http.ts";
-import { ascii, outcome } from "../support/draft.ts";
+import { call, callServer, outcome, requestBadge, sign } from "../../support/http.ts";
+import { ascii } from "../support/draft.ts";
 
 afterEach(() => {
   vi.useRealTimers();

@@ -1,10 +1,10 @@
-import { beforeAll, describe, expect, it, vi } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import { app } from "../../../src/worker/http/app.ts";
 import { createApplication, type TestApplication } from "../../support/application.ts";
-import { type Answer, call, serverHeaders } from "../../support/http.ts";
-import { linesOf } from "../../support/log-lines.ts";
-import { outcome } from "../support/draft.ts";
-import { hoursAhead, invite } from "../support/invitations.ts";
+import { ahead, HOUR } from "../../support/clock.ts";
+import { type Answer, call, outcome, serverHeaders } from "../../support/http.ts";
+import { invite } from "../../support/invitations.ts";
+import { log } from "../../support/log.ts";
 import { NOTHING, ROUTES, requestOf } from "../support/routes.ts";
 
 const ORIGIN = { origin: "https://app.example" };
@@ -34,7 +34,7 @@ const filled = (path: string) => path.replace(/:\w+/g, "something");
 async function answersOf(application: TestApplication, headers: Record<string, string>): Promise<[string, Answer][]> {
   const device = { applicationid: application.id, udid: "phone", ...headers };
   const server = { ...serverHeaders(application), ...headers };
-  const { id: invitationtoken } = await invite(application);
+  const { token: invitationtoken } = await invite(application);
   const keySet = `/v1/applications/${application.id}/jwks.json`;
   const calls: [string, Record<string, string>, unknown?][] = [
     ["POST /v1/badge", device, { userId: "user" }],
@@ -44,7 +44,7 @@ async function answersOf(application: TestApplication, headers: Record<string, s
     ["POST /v1/badge/sign", device, { base64: "AAAA" }],
     ["GET /v1/badges?per_page=0", server],
     ["GET /v1/invitation", { ...device, invitationtoken }],
-    ["POST /v1/invitation", device, { expiresAt: hoursAhead(1) }],
+    ["POST /v1/invitation", device, { expiresAt: ahead(HOUR) }],
     [`PATCH /v1/invitation/${invitationtoken}/revoke`, server],
   ];
   const routes = ROUTES.filter(({ by }) => by !== null).map((one) => `${one.method} ${requestOf(one, NOTHING).path}`);
@@ -78,14 +78,13 @@ describe("every response (contract section 6)", () => {
       const { headers } = await call("GET", "/health", { headers: { "x-request-id": useless } });
       expect(headers.get("x-request-id")).toMatch(/^[\w-]{36}$/);
     }
-    const lines = vi.spyOn(console, "log").mockImplementation(() => {});
     const publicPath = `/v1/applications/${application.id}`;
     const files = ["/openapi.json", "/docs", "/docs/scalar.js"];
     for (const path of [`${publicPath}/jwks.json`, `${publicPath}/status/0`, ...files]) {
       const answer = await call("GET", path, { headers: TRACE });
       const requestId = answer.headers.get("x-request-id");
       expect([path, answer.status, requestId]).toEqual([path, 200, expect.stringMatching(/^[\w-]{36}$/)]);
-      expect(linesOf(lines)).toContainEqual(expect.objectContaining({ event: "request", requestId }));
+      expect(log.lines()).toContainEqual(expect.objectContaining({ event: "request", requestId }));
     }
   });
 

@@ -4,23 +4,24 @@ import { PUBLIC_ERRORS } from "../../../src/shared/error-table.ts";
 import { FEED_CURSOR } from "../../../src/worker/badges/changes.ts";
 import { block, issueTo, setEnd, takeStep } from "../../badges/life-support.ts";
 import { newPhone } from "../../bound/support.ts";
-import { RECORDED_EVENTS, readRows } from "../../invitations/support/storage.ts";
 import { addDoor } from "../../live/support.ts";
 import { createApplication, type TestApplication } from "../../support/application.ts";
-import { type Answer, call, callServer, requestBadge, serverHeaders } from "../../support/http.ts";
-import { everythingStored } from "../../support/stored.ts";
-import { newProviderKey, type Provider, useProviders } from "../../users/provider.ts";
-import { logIn } from "../../users/support.ts";
-import { inParallel, outcome, times } from "../support/draft.ts";
+import { ahead, HOUR } from "../../support/clock.ts";
+import { type Answer, call, callServer, outcome, serverHeaders } from "../../support/http.ts";
 import {
   CREATOR,
+  claim,
   claimedInvitation,
   expiredInvitation,
-  hoursAhead,
   type Invitation,
   invite,
   revokedInvitation,
-} from "../support/invitations.ts";
+} from "../../support/invitations.ts";
+import { RECORDED_EVENTS, readRows } from "../../support/rows.ts";
+import { everythingStored } from "../../support/stored.ts";
+import { newProviderKey, type Provider, useProviders } from "../../users/provider.ts";
+import { logIn } from "../../users/support.ts";
+import { inParallel, times } from "../support/draft.ts";
 import { signIn } from "../support/people.ts";
 import { NOTHING, ROUTES, type Route, requestOf, type Subjects } from "../support/routes.ts";
 
@@ -101,7 +102,7 @@ beforeAll(async () => {
   foreign = await createApplication();
   foreignInvitations = [];
   for (const make of [invite, claimedInvitation, revokedInvitation, lapsedInvitation]) {
-    foreignInvitations.push((await make(foreign)).id);
+    foreignInvitations.push((await make(foreign)).token);
   }
   disabled = await createApplication({ disabledAt: 1 });
   requiring = await createApplication({ requireSecret: true });
@@ -209,14 +210,13 @@ function listFaults(): Fault[] {
 /** One whose expiry the service has recorded. */
 async function lapsedInvitation(of: { id: string }): Promise<Invitation> {
   const made = await expiredInvitation(of);
-  const body = { userId: "user", invitationToken: made.id };
-  expect(outcome(await requestBadge(of, "late", body))).toBe("410 EXPIRED_INVITATION");
+  expect(outcome(await claim(of, "late", "user", made.token))).toBe("410 EXPIRED_INVITATION");
   return made;
 }
 
-const token = async (made: Promise<Invitation>): Promise<Change> => ({ body: { invitationToken: (await made).id } });
+const token = async (made: Promise<Invitation>): Promise<Change> => ({ body: { invitationToken: (await made).token } });
 const ofInvitation = async (made: Promise<Invitation>): Promise<Change> => ({
-  subjects: { invitation: (await made).id },
+  subjects: { invitation: (await made).token },
 });
 
 const unknownInvitations = (): Change[] =>
@@ -278,7 +278,7 @@ const ORDERED: Ordered[] = [
   { route: "GET /v1/users/{id}/badges", faults: async () => listFaults() },
   {
     route: "GET /v1/invitation",
-    granted: async () => ({ headers: { invitationtoken: (await invite(application)).id } }),
+    granted: async () => ({ headers: { invitationtoken: (await invite(application)).token } }),
     faults: async () => [
       ...noApplication("401 INVALID_APPLICATIONID"),
       ["422 INVALID_INVITATIONTOKEN", ...noHeader("invitationtoken")],
@@ -337,15 +337,15 @@ const ofBadge = async (badge: string): Promise<Change> => ({ subjects: { badge }
 /** A badge whose place an invitation's has taken. */
 async function replacedBadge(): Promise<Change> {
   const { udid, userId, id } = await badgeHolder();
-  const invitationToken = (await invite(application)).id;
-  expect((await requestBadge(application, udid, { userId, invitationToken })).status).toBe(201);
+  const { token } = await invite(application);
+  expect((await claim(application, udid, userId, token)).status).toBe(201);
   return ofBadge(id);
 }
 
 /** With the change number that the badge had before another change. */
 async function changedBadge(): Promise<Change> {
   const { id } = await badgeHolder();
-  expect((await setEnd(application, id, hoursAhead(1))).status).toBe(200);
+  expect((await setEnd(application, id, ahead(HOUR))).status).toBe(200);
   return { ...(await ofBadge(id)), headers: { "if-match": '"1"' } };
 }
 
@@ -356,7 +356,7 @@ const after = (act: (id: string) => Promise<Answer>) => async (): Promise<Change
   return { headers: { udid }, body: { userId } };
 };
 async function wrongUser(): Promise<Change> {
-  const body = { expiresAt: hoursAhead(1), userId: "somebody else" };
+  const body = { expiresAt: ahead(HOUR), userId: "somebody else" };
   const { id } = (await callServer(application, "POST", "/v1/invitation", body, { udid: CREATOR })).body;
   return { body: { invitationToken: id } };
 }
@@ -424,7 +424,7 @@ const COMMON: Ways = {
   ],
   "403 SUSPENDED_BADGE": () => [after((id) => takeStep(application, id, "suspend"))],
   "403 REVOKED_BADGE": () => [after((id) => takeStep(application, id, "revoke"))],
-  "403 EXPIRED_BADGE": () => [after((id) => setEnd(application, id, hoursAhead(-1)))],
+  "403 EXPIRED_BADGE": () => [after((id) => setEnd(application, id, ahead(-HOUR)))],
   "404 UNKNOWN_BADGE": ({ name }) => [{}, async () => ofBadge(await issueTo(foreign, name, "user"))],
   "404 UNKNOWN_INVITATION": unknownInvitations,
   "405 METHOD_NOT_ALLOWED": () => [{ method: "PUT" }],
@@ -453,7 +453,7 @@ const OWN: Record<string, Ways> = {
   },
   "POST /v1/badge/sign": {
     "403 EARLY_BADGE": () => [
-      after((id) => callServer(application, "PATCH", `/v1/badges/${id}`, { startsAt: hoursAhead(1) })),
+      after((id) => callServer(application, "PATCH", `/v1/badges/${id}`, { startsAt: ahead(HOUR) })),
     ],
   },
   "GET /v1/user/badges": {
@@ -496,7 +496,7 @@ const OWN: Record<string, Ways> = {
     "404 UNKNOWN_EVENT": () => [{}, async () => ({ subjects: (await replayable()).subjects ?? {} })],
   },
   "GET /v1/invitation": {
-    "200": () => [async () => ({ headers: { invitationtoken: (await invite(application)).id } })],
+    "200": () => [async () => ({ headers: { invitationtoken: (await invite(application)).token } })],
   },
   "POST /v1/invitation": {
     "201": () => [{}],
@@ -506,7 +506,7 @@ const OWN: Record<string, Ways> = {
     "422 INVALID_USERID": () => field("userId", "..", "\u{1f600}".repeat(129)),
   },
   "POST /v1/invitations": {
-    "200": () => field("invitations", [{ expiresAt: hoursAhead(1), name: "Ann" }, {}]),
+    "200": () => field("invitations", [{ expiresAt: ahead(HOUR), name: "Ann" }, {}]),
     "422 INVALID_INVITATIONS": () => field("invitations", []),
   },
   "PATCH /v1/invitation/{id}/erase": { "200": () => [newInvitation] },

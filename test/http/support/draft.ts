@@ -1,12 +1,3 @@
-import type { Answer } from "../../support/http.ts";
-
-/** Status and error code in one word, for tables of many answers. An error tells nothing but its code. */
-export function outcome({ status, body }: Answer): string {
-  const { error, ...more } = body;
-  if (error === undefined) return String(status);
-  return `${status} ${String(error)}${Object.keys(more).length === 0 ? "" : JSON.stringify(more)}`;
-}
-
 /** A value as JSON in ASCII. The test runner cuts long texts short, and dies of a surrogate pair that it cut in half. */
 export function ascii(value: unknown): string {
   const escaped = (unit: string) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`;

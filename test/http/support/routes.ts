@@ -1,5 +1,5 @@
 import { openApiDocument } from "../../../src/docs-page/openapi/document.ts";
-import { hoursAhead } from "./invitations.ts";
+import { ahead, HOUR } from "../../support/clock.ts";
 
 /** A route of /openapi.json, which openapi.test.ts compares with what the service has. */
 export interface Route {
@@ -52,8 +52,8 @@ export const NOTHING: Subjects = {
 const BODIES: Record<string, (subjects: Subjects) => object> = {
   "POST /v1/badge": ({ user }) => ({ userId: user }),
   "POST /v1/badge/sign": () => ({ base64: "AAAA" }),
-  "POST /v1/invitation": () => ({ expiresAt: hoursAhead(1) }),
-  "POST /v1/invitations": () => ({ invitations: [{ expiresAt: hoursAhead(1) }] }),
+  "POST /v1/invitation": () => ({ expiresAt: ahead(HOUR) }),
+  "POST /v1/invitations": () => ({ invitations: [{ expiresAt: ahead(HOUR) }] }),
   "PATCH /v1/badges/{id}": () => ({ expiresAt: null }),
 };
 

@@ -8,9 +8,9 @@ import { applicationHead } from "../../../src/shared/schema.ts";
 import { type NewEvent, NO_CHANGES, type RowWrite, toStored } from "../../../src/worker/allocator/log-entry.ts";
 
 /** Bytes of one row with all its indexes: of D1, then of the allocator. */
-export type Bytes = Record<"badge" | "event" | "invitation" | "entry" | "ownBadge" | "ownInvitation", number>;
+type Bytes = Record<"badge" | "event" | "invitation" | "entry" | "ownBadge" | "ownInvitation", number>;
 
-/** As `npm run scale -- --measure 100000` prints them; test/node/scale.test.ts holds them to a smaller measurement. */
+/** As `npm run scale 100000` prints them; test/node/scale.test.ts holds them to a smaller measurement. */
 export const BYTES: Bytes = { badge: 573, event: 455, invitation: 419, entry: 1369, ownBadge: 394, ownInvitation: 217 };
 
 const text = (length: number): string => `substr(hex(randomblob(${length})), 1, ${length})`;
@@ -45,7 +45,7 @@ const BADGE_COLUMNS = {
 };
 
 /** What differs between new badges. */
-export type NewBadge = Pick<typeof BADGE_COLUMNS, "userId" | "metadata">;
+type NewBadge = Pick<typeof BADGE_COLUMNS, "userId" | "metadata">;
 
 function newEvent(badge: NewBadge): NewEvent {
   const { number, userId, metadata, eventId: id, issuedAt: createdAt } = { ...BADGE_COLUMNS, ...badge };
@@ -54,7 +54,7 @@ function newEvent(badge: NewBadge): NewEvent {
 }
 
 /** The columns of an entry of new badges, each by a call of its own, and their values. */
-export function newBadgesEntry(badges: readonly NewBadge[]): Record<string, string | number> {
+function newBadgesEntry(badges: readonly NewBadge[]): Record<string, string | number> {
   const { number, issuedAt: until } = BADGE_COLUMNS;
   const row: RowWrite = {
     ...{ op: "insert", table: "badge", columns: Object.keys(BADGE_COLUMNS) },
@@ -73,38 +73,49 @@ export function newBadgesEntry(badges: readonly NewBadge[]): Record<string, stri
   };
 }
 
-const ENTRY = newBadgesEntry([BADGE_COLUMNS]);
+/** What differs between badges of different sizes: two expressions of SQL, and the calls of an entry. */
+export interface Size {
+  userId: string;
+  metadata: string;
+  calls: readonly NewBadge[];
+}
 
-/** Rows as the service writes them: user IDs as long as a UUID, random numbers of a default range, delivered events. */
-const INSERTS: Record<keyof Bytes, string> = {
-  badge: `INTO badge (number, application_id, device, user_id, metadata, signing_key_id, event_id, ordinal, login_sequence,
+/** User IDs as long as a UUID. */
+const USUAL_SIZE: Size = { userId: text(36), metadata: METADATA, calls: [BADGE_COLUMNS] };
+
+/** Rows as the service writes them: random numbers of a default range, delivered events. */
+function insertsOf({ userId, metadata, calls }: Size): Record<keyof Bytes, string> {
+  const entry = newBadgesEntry(calls);
+  return {
+    badge: `INTO badge (number, application_id, device, user_id, metadata, signing_key_id, event_id, ordinal, login_sequence,
       issued_at, change, changed_at)
-    SELECT ${NUMBER}, ${APPLICATION}, ${text(22)}, ${text(36)}, ${METADATA}, 1, ${EVENT_ID}, n, 1, ${NOW}, n, ${NOW}`,
-  event: `INTO webhook_event (application_id, id, event, payload, state, attempts, due_at, last_status, last_outcome,
+    SELECT ${NUMBER}, ${APPLICATION}, ${text(22)}, ${userId}, ${metadata}, 1, ${EVENT_ID}, n, 1, ${NOW}, n, ${NOW}`,
+    event: `INTO webhook_event (application_id, id, event, payload, state, attempts, due_at, last_status, last_outcome,
       last_response, last_milliseconds, created_at, delivered_at)
     SELECT ${APPLICATION}, ${EVENT_ID}, 'badge:created', json_object('id', ${EVENT_ID}, 'event', 'badge:created',
-      'createdAt', '2026-11-21T18:00:00.000Z', 'data', json_object('id', '1234567890', 'userId', ${text(36)}, 'metadata',
-      json(${METADATA}))), 'delivered', 1, 0, 204, 'answered', '', 120, ${NOW}, ${NOW}`,
-  invitation: `INTO invitation (digest, application_id, number, state, creator_device, expires_at, expires_at_time,
+      'createdAt', '2026-11-21T18:00:00.000Z', 'data', json_object('id', '1234567890', 'userId', ${userId}, 'metadata',
+      json(${metadata}))), 'delivered', 1, 0, 204, 'answered', '', 120, ${NOW}, ${NOW}`,
+    invitation: `INTO invitation (digest, application_id, number, state, creator_device, expires_at, expires_at_time,
       created_at)
     SELECT ${text(43)}, ${APPLICATION}, ${NUMBER}, 'pending', ${text(22)}, '2026-11-21T18:00:00.000Z', ${NOW}, ${NOW}`,
-  entry: `INTO entry (sequence, ${Object.keys(ENTRY).join()})
-    SELECT n, ${Object.values(ENTRY).map((value) => `'${value}'`)}`,
-  ownBadge: `INTO badge (number, device, user_id, metadata, signing_key_id, event_id, ordinal, login_sequence, issued_at, change, changed_at)
-    SELECT ${NUMBER}, ${text(22)}, ${text(36)}, ${METADATA}, 1, ${EVENT_ID}, n, 1, ${NOW}, n, ${NOW}`,
-  ownInvitation: `INTO invitation (digest, number, state, creator_device, expires_at, expires_at_time, created_at)
+    entry: `INTO entry (sequence, ${Object.keys(entry).join()})
+    SELECT n, ${Object.values(entry).map((value) => `'${value}'`)}`,
+    ownBadge: `INTO badge (number, device, user_id, metadata, signing_key_id, event_id, ordinal, login_sequence, issued_at, change, changed_at)
+    SELECT ${NUMBER}, ${text(22)}, ${userId}, ${metadata}, 1, ${EVENT_ID}, n, 1, ${NOW}, n, ${NOW}`,
+    ownInvitation: `INTO invitation (digest, number, state, creator_device, expires_at, expires_at_time, created_at)
     SELECT ${text(43)}, ${NUMBER}, 'pending', ${text(22)}, '2026-11-21T18:00:00.000Z', ${NOW}, ${NOW}`,
-};
+  };
+}
 
 /** D1's real tables. */
-export function emptyD1(): DatabaseSync {
+function emptyD1(): DatabaseSync {
   const d1 = new DatabaseSync(":memory:");
   for (const file of migrationFiles()) d1.exec(readFileSync(file, "utf8"));
   return d1;
 }
 
 /** An allocator's. */
-export function emptyAllocator(): DatabaseSync {
+function emptyAllocator(): DatabaseSync {
   const allocator = new DatabaseSync(":memory:");
   for (const file of readdirSync(ALLOCATOR_MIGRATIONS)
     .filter((name) => name.endsWith(".sql"))
@@ -114,21 +125,22 @@ export function emptyAllocator(): DatabaseSync {
   return allocator;
 }
 
-/** Fills the real tables and divides what SQLite then occupies, pages with their room included, by the rows. */
-export function measureBytes(rows: number): Bytes {
+/** Fills the real tables and divides what SQLite then occupies, pages with their room included, by the rows, or calls of an entry. */
+export function measureBytes(rows: number, size = USUAL_SIZE): Bytes {
   const [d1, allocator] = [emptyD1(), emptyAllocator()];
-  const bytesOf = (kind: keyof Bytes, db: DatabaseSync): number => {
+  const inserts = insertsOf(size);
+  const bytesOf = (kind: keyof Bytes, db: DatabaseSync, calls = 1): number => {
     const before = sizeOf(db);
-    const each = `WITH RECURSIVE row (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM row WHERE n < ${rows})`;
-    const { changes } = db.prepare(`${each} INSERT OR IGNORE ${INSERTS[kind]} FROM row`).run();
-    return Math.round((sizeOf(db) - before) / Number(changes));
+    const each = `WITH RECURSIVE row (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM row WHERE n < ${rows / calls})`;
+    const { changes } = db.prepare(`${each} INSERT OR IGNORE ${inserts[kind]} FROM row`).run();
+    return Math.round((sizeOf(db) - before) / Number(changes) / calls);
   };
   const ofD1 = { badge: bytesOf("badge", d1), event: bytesOf("event", d1), invitation: bytesOf("invitation", d1) };
   const own = { ownBadge: bytesOf("ownBadge", allocator), ownInvitation: bytesOf("ownInvitation", allocator) };
-  return { ...ofD1, entry: bytesOf("entry", allocator), ...own };
+  return { ...ofD1, entry: bytesOf("entry", allocator, size.calls.length), ...own };
 }
 
-export function sizeOf(db: DatabaseSync): number {
+function sizeOf(db: DatabaseSync): number {
   const sizes = db.prepare("SELECT page_count * page_size AS bytes FROM pragma_page_count, pragma_page_size").get();
   return Number(sizes?.bytes);
 }

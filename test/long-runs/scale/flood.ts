@@ -1,4 +1,3 @@
-import type { DatabaseSync } from "node:sqlite";
 import { MAX_LOG_BYTES } from "../../../src/shared/limits/allocator-limits.ts";
 import { HOME_WARNING_PERCENT, MAX_DATABASE_BYTES } from "../../../src/shared/limits/platform-limits.ts";
 import {
@@ -10,7 +9,7 @@ import {
 } from "../../../src/shared/limits/request-limits.ts";
 import { METADATA_FIELDS } from "../../../src/shared/metadata-fields.ts";
 import { table } from "../command-line.ts";
-import { emptyAllocator, emptyD1, newBadgesEntry, sizeOf } from "./bytes.ts";
+import { measureBytes, type Size } from "./bytes.ts";
 
 /** How long the largest flood of new badges needs, by somebody who has an application ID and nothing else (docs/operations.md). */
 
@@ -18,10 +17,10 @@ import { emptyAllocator, emptyD1, newBadgesEntry, sizeOf } from "./bytes.ts";
 const UNBRAKED_PER_SECOND = 400;
 
 /**
- * Bytes of the largest badge with its indexes, as `measureLargest(20_000)` returns them: in D1, with its event there, and in the
+ * Bytes of the largest badge with its indexes, as `npm run scale 20000` prints them: in D1, with its event there, and in the
  * allocator, with its share of an entry of the log.
  */
-export const LARGEST = { badge: 5582, event: 4757, ownBadge: 5488, entry: 5670 };
+export const LARGEST = { badge: 5569, event: 4681, ownBadge: 5485, entry: 5672 };
 
 /** How many calls of a flood came together on a running service (docs/scale.md). */
 const CALLS_IN_AN_ENTRY = 13;
@@ -73,50 +72,18 @@ export function floodReport(): string {
   return table(["largest flood of one application", "badges", ...Object.keys(RATES)], rows);
 }
 
-const APPLICATION = "'app_7x2m8q4v6w9y3z5a7b1c'";
-const EACH = "WITH RECURSIVE row (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM row WHERE n < ?1)";
-/** As large as allowed, and different from the first character on, so that no index shares anything. */
-const USER_ID = "printf('%08x', n * 2654435761 % 4294967296) || ?2";
-const REST_OF_USER_ID = "\u20ac".repeat((MAX_USER_ID_BYTES - 8) / 3);
-const METADATA = `json_object(${METADATA_FIELDS.map((field) => `'${field}', printf('%08x', n) || ?3`).join(", ")})`;
+/** As long as allowed, and different from the first character on, so that no index shares anything. */
+const USER_ID = "\u20ac".repeat((MAX_USER_ID_BYTES - 8) / 3);
 /** A quotation mark takes two bytes in JSON. */
-const REST_OF_FIELD = '"'.repeat(MAX_METADATA_CHARACTERS - 8);
+const FIELD = '"'.repeat(MAX_METADATA_CHARACTERS - 8);
+const BADGE = {
+  userId: `00000000${USER_ID}`,
+  metadata: Object.fromEntries(METADATA_FIELDS.map((field) => [field, `00000000${FIELD}`])),
+};
+const SIZE: Size = {
+  userId: `printf('%08x', n * 2654435761 % 4294967296) || '${USER_ID}'`,
+  metadata: `json_object(${METADATA_FIELDS.map((field) => `'${field}', printf('%08x', n) || '${FIELD}'`)})`,
+  calls: Array.from({ length: CALLS_IN_AN_ENTRY }, () => BADGE),
+};
 
-/** Fills the real tables with the largest badges, their events and their entries. @returns bytes of one, pages and indexes included */
-export function measureLargest(rows: number): typeof LARGEST {
-  const [d1, allocator] = [emptyD1(), emptyAllocator()];
-  const bytesOf = (db: DatabaseSync, fill: () => void): number => {
-    const before = sizeOf(db);
-    fill();
-    return Math.round((sizeOf(db) - before) / rows);
-  };
-  const insert = (db: DatabaseSync, into: string) =>
-    bytesOf(db, () => void db.prepare(`${EACH} INSERT ${into} FROM row`).run(rows, REST_OF_USER_ID, REST_OF_FIELD));
-  const badge = (columns: string, values: string) =>
-    `INTO badge (number, ${columns} device, user_id, metadata, signing_key_id, event_id, ordinal, login_sequence, issued_at, change, changed_at)
-     SELECT 1000000000 + n * 7919 % 10000000, ${values} hex(randomblob(11)), ${USER_ID}, ${METADATA}, 1,
-       'evt_01JD7X2M8Q4V6W' || printf('%012d', n), n, 1, 1763730000000 + n, n, 1763730000000 + n`;
-  return {
-    badge: insert(d1, badge("application_id,", `${APPLICATION},`)),
-    event: insert(
-      d1,
-      `INTO webhook_event (application_id, id, event, payload, state, attempts, due_at, created_at)
-       SELECT ${APPLICATION}, 'evt_01JD7X2M8Q4V6W' || printf('%012d', n), 'badge:created',
-         json_object('id', 'evt_01JD7X2M8Q4V6W000000000000', 'event', 'badge:created', 'createdAt',
-           '2026-11-21T18:00:00.000Z', 'data', json_object('id', '1234567890', 'userId', ${USER_ID}, 'metadata', ${METADATA})),
-         'pending', 0, 1763730000000 + n, 1763730000000 + n`,
-    ),
-    ownBadge: insert(allocator, badge("", "")),
-    entry: bytesOf(allocator, () => fillLog(allocator, Math.round(rows / CALLS_IN_AN_ENTRY))),
-  };
-}
-
-/** Entries of the largest badges: a quotation mark takes two bytes in the row and in the event. */
-function fillLog(allocator: DatabaseSync, entries: number): void {
-  const fields = METADATA_FIELDS.map((field) => [field, `00000000${REST_OF_FIELD}`]);
-  const badge = { userId: `00000000${REST_OF_USER_ID}`, metadata: Object.fromEntries(fields) };
-  const row = newBadgesEntry(Array.from({ length: CALLS_IN_AN_ENTRY }, () => badge));
-  const names = Object.keys(row);
-  const insert = allocator.prepare(`INSERT INTO entry (sequence, ${names}) VALUES (?, ${names.map(() => "?")})`);
-  for (let sequence = 1; sequence <= entries; sequence++) insert.run(sequence, ...Object.values(row));
-}
+export const measureLargest = (rows: number) => measureBytes(rows, SIZE);

@@ -10,28 +10,37 @@ import { BYTES } from "./bytes.ts";
 import { BACKGROUND_COSTS, COSTS, type Cost } from "./cost.ts";
 import * as prices from "./prices.ts";
 
-/** Parameters of the model, with defaults and descriptions. */
-export const PARAMETERS = {
-  devices: [100_000_000, "devices of all applications"],
-  applications: [1000, "applications"],
-  skew: [1, "exponent of Zipf's law for the sizes of applications: 0 makes all equal"],
-  newShare: [0.05, "share of the devices that get a new badge in a usual month"],
-  loginsPerDay: [1, "logins of a device on a working day"],
-  signaturesPerDay: [4, "signatures of a device on a working day"],
-  invitationsPerMonth: [0.02, "invitations for each device in a month; each is claimed"],
-  peakShare: [0.3, "share of a day's requests in its busiest hour, which all applications have at once"],
-  burst: [2, "busiest second of that hour, as a multiple of its average"],
-  nearShare: [
-    0.9,
-    "share of logins and signatures that a replica of D1 serves alone; the others also read the primary",
-  ],
-  places: [3, "regions of D1, each with one replica, over which an application's devices are spread evenly"],
-  years: [3, "years of badges that are stored, since badges are never deleted"],
-  logSample: [50, "LOG_SAMPLE of wrangler.toml: one line per N requests"],
-  fill: [0.7, "share of its first limit that a home may use in its busiest second"],
-} as const;
+/** What the model assumes. */
+export const USUAL = {
+  /** Of all applications. */
+  devices: 100_000_000,
+  applications: 1000,
+  /** Exponent of Zipf's law for the sizes of applications: 0 makes all equal. */
+  skew: 1,
+  /** Of the devices, those that get a new badge in a month. */
+  newShare: 0.05,
+  /** Of a device on a working day. */
+  loginsPerDay: 1,
+  signaturesPerDay: 4,
+  /** For each device; each is claimed. */
+  invitationsPerMonth: 0.02,
+  /** Of a day's requests, those in its busiest hour, which all applications have at once. */
+  peakShare: 0.3,
+  /** Busiest second of that hour, as a multiple of its average. */
+  burst: 2,
+  /** Of logins and signatures, those that a replica of D1 serves alone; the others also read the primary. */
+  nearShare: 0.9,
+  /** Regions of D1, each with one replica, over which an application's devices are spread evenly. */
+  places: 3,
+  /** Of badges that are stored, since badges are never deleted. */
+  years: 3,
+  /** LOG_SAMPLE of wrangler.toml: one line per so many requests. */
+  logSample: 50,
+  /** Of its first limit, what a home may use in its busiest second. */
+  fill: 0.7,
+};
 
-export type Parameters = Record<keyof typeof PARAMETERS, number>;
+export type Parameters = typeof USUAL;
 
 const DAYS_A_MONTH = 30;
 const MINUTES_A_MONTH = DAYS_A_MONTH * 24 * 60;

@@ -37,7 +37,7 @@ const LINE_KILOBYTES = 4.8;
 const LINE_MONTHS = 7 / 30;
 
 /** Dollars, by what is billed. */
-export type Bill = Record<"worker" | "d1" | "object" | "queue" | "logs", number>;
+type Bill = Record<"worker" | "d1" | "object" | "queue" | "logs", number>;
 
 /** `dollars` for a million of what `of` counts; `included`: in the plan each month, in millions. */
 const PRICES: {

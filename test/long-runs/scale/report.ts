@@ -3,7 +3,7 @@ import { BYTES } from "./bytes.ts";
 import { COSTS, MANY } from "./cost.ts";
 import { doorsTable } from "./doors.ts";
 import { floodReport } from "./flood.ts";
-import { limitsOf, month, type Parameters, whole } from "./model.ts";
+import { limitsOf, month, type Parameters, USUAL, whole } from "./model.ts";
 import { billOf, GIGABYTES, total } from "./prices.ts";
 
 const STORED = {
@@ -19,7 +19,7 @@ const regions = (places: number): string => (places === 1 ? "1 region" : `${plac
 const percent = (share: number): number => Math.round(share * 100);
 
 /** The model's results as text: prices, stored bytes, devices per home, and two months. */
-export function report(parameters: Parameters): string {
+export function report(): string {
   const priced = Object.entries(COSTS).map(([name, cost]) => {
     const bill = billOf([[cost, 1e6 / (name.includes(`, ${MANY} a`) ? MANY : 1)]], false);
     const { worker, d1, object, queue, logs } = bill;
@@ -27,13 +27,13 @@ export function report(parameters: Parameters): string {
   });
   const million = (bytes: number) => `${((GIGABYTES * 1000) / bytes).toFixed(1)} million`;
   const stored = Object.entries(STORED).map(([name, bytes]) => [name, String(bytes), million(bytes)]);
-  const usual = month(parameters);
+  const usual = month(USUAL);
   // Every device gets its badge.
-  const rollOut = { ...parameters, newShare: 1 };
+  const rollOut = { ...USUAL, newShare: 1 };
   const rollOutMonth = month(rollOut);
   const limit = (name: keyof ReturnType<typeof limitsOf>, more: Partial<Parameters> = {}) =>
-    [parameters, rollOut].map((each) => whole(limitsOf({ ...each, ...more })[name]));
-  const { devices, applications, skew, nearShare, places, fill } = parameters;
+    [USUAL, rollOut].map((each) => whole(limitsOf({ ...each, ...more })[name]));
+  const { devices, applications, skew, nearShare, places, fill, logSample } = USUAL;
   return [
     table(["dollars a million", "Worker", "D1", "alloc.", "queue", "logs", "all"], priced),
     table(["bytes stored, with indexes", "", "10 GB hold"], stored),
@@ -58,11 +58,8 @@ The busiest second:`,
       ["", "usual month", "roll-out month"],
       [...usual].map(([name, figure]) => [name, figure, rollOutMonth.get(name) ?? ""]),
     ),
-    `Connected doors of one application in a month with LOG_SAMPLE ${parameters.logSample}, before the plan's allowance:`,
-    table(
-      ["doors", "calls", "object requests", "hours awake", "dollars"],
-      doorsTable([100, 1000, 5000], parameters.logSample),
-    ),
+    `Connected doors of one application in a month with LOG_SAMPLE ${logSample}, before the plan's allowance:`,
+    table(["doors", "calls", "object requests", "hours awake", "dollars"], doorsTable([100, 1000, 5000], logSample)),
     floodReport(),
   ].join("\n\n");
 }

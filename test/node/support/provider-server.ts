@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { createServer } from "node:http";
+import { listenSomewhere } from "../../../src/dev/demo/listen.ts";
 import { newProviderKey, Provider } from "../../users/provider.ts";
-import { listen } from "./listen.ts";
 
 export type ProviderServer = Awaited<ReturnType<typeof startProvider>>;
 
@@ -22,7 +22,7 @@ export async function startProvider() {
     for await (const piece of result.body ?? []) response.write(piece);
     response.end();
   });
-  const provider = new Provider(key, await listen(server));
+  const provider = new Provider(key, await listenSomewhere(server));
   return {
     provider,
     /** Takes it away: its port is closed from now on. */

@@ -64,7 +64,7 @@ export async function closeHomes(): Promise<void> {
 }
 
 /** A folder for local state, which is removed when the file's tests are over. */
-export function stateFolder(): string {
+function stateFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), "badge-admin-test-"));
   afterAll(async () => {
     await closeHomes();

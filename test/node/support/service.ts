@@ -1,11 +1,11 @@
 import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { createServer } from "node:net";
+import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import * as z from "zod";
+import { listenSomewhere } from "../../../src/dev/demo/listen.ts";
 import { type ApplicationId, applicationId } from "../../../src/shared/identifiers.ts";
-import { listen } from "./listen.ts";
 import { killTree } from "./process-tree.ts";
 import { startProgram } from "./program.ts";
 
@@ -72,7 +72,7 @@ export async function runProgram(words: readonly string[], env: NodeJS.ProcessEn
 
 export async function freePort(): Promise<number> {
   const server = createServer();
-  const { port } = new URL(await listen(server));
+  const { port } = new URL(await listenSomewhere(server));
   await once(server.close(), "close");
   return Number(port);
 }

@@ -8,10 +8,10 @@ import { healthProblem } from "../../../src/admin/deploy/address.ts";
 import { Database } from "../../../src/admin/platform/database.ts";
 import { Homes } from "../../../src/admin/platform/homes.ts";
 import { plainHomeSubmitter } from "../../../src/admin/script-command/submit.ts";
+import { listenSomewhere } from "../../../src/dev/demo/listen.ts";
 import { newApplicationId, newApplicationSecret } from "../../../src/shared/identifiers.ts";
 import { sealingKey } from "../../../src/shared/schema.ts";
 import { generateSealingKey } from "../../../src/shared/sealing.ts";
-import { listen } from "./listen.ts";
 
 declare module "vitest" {
   interface ProvidedContext {
@@ -50,7 +50,7 @@ export default async function shareService({ provide }: TestProject): Promise<()
       response.writeHead(500).end(error instanceof Error ? error.message : String(error));
     }
   });
-  provide("sharedService", await listen(control));
+  provide("sharedService", await listenSomewhere(control));
   return async () => {
     control.close().closeAllConnections();
     await (await starting)?.close();

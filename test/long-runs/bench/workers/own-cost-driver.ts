@@ -45,15 +45,10 @@ function memoised(env: Env): Env {
     return statement;
   };
   const limit = (binding: RateLimit): RateLimit => ({ limit: once(() => binding.limit({ key: "own-cost" })) });
-  const batch = memoisedBatches(env.DB);
-  const session = standIn<D1DatabaseSession>("a session of the memoised D1", {
-    prepare,
-    batch,
-    getBookmark: () => BOOKMARK,
-  });
+  const session = standIn<D1DatabaseSession>("a session of the memoised D1", { prepare, getBookmark: () => BOOKMARK });
   return {
     ...env,
-    DB: standIn<D1Database>("the memoised D1", { prepare, batch, withSession: () => session }),
+    DB: standIn<D1Database>("the memoised D1", { prepare, withSession: () => session }),
     DEVICE_LIMIT: limit(env.DEVICE_LIMIT),
     CLIENT_IP_LIMIT: limit(env.CLIENT_IP_LIMIT),
   };
@@ -71,29 +66,11 @@ function memoisedStatement(statement: D1PreparedStatement): D1PreparedStatement 
   return standIn<D1PreparedStatement>("a memoised statement", { bind });
 }
 
-/** The platform's own statements, which a batch takes. */
-const originals = new WeakMap<D1PreparedStatement, D1PreparedStatement>();
-
-function memoisedResults(statement: D1PreparedStatement): D1PreparedStatement {
-  const bound = standIn<D1PreparedStatement>("a memoised bound statement", {
+const memoisedResults = (statement: D1PreparedStatement): D1PreparedStatement =>
+  standIn<D1PreparedStatement>("a memoised bound statement", {
     all: once(() => statement.all()),
     raw: once(() => statement.raw()),
   });
-  originals.set(bound, statement);
-  return bound;
-}
-
-/** A batch is known by its first statement: a call has one batch that begins with it. */
-function memoisedBatches(d1: D1Database): (statements: D1PreparedStatement[]) => Promise<D1Result[]> {
-  const asked = new WeakMap<D1PreparedStatement, () => Promise<D1Result[]>>();
-  return (statements) => {
-    const [first] = statements;
-    if (!first) throw new Error("a batch has a statement");
-    const ask = asked.get(first) ?? once(() => d1.batch(statements.map((one) => originals.get(one) ?? one)));
-    asked.set(first, ask);
-    return ask();
-  };
-}
 
 /** Each call gives a new promise, as the platform does. */
 function once<Result>(ask: () => Promise<Result>): () => Promise<Result> {

@@ -20,7 +20,7 @@ export class Refusal extends Error {
 const nameTaken = () => new Refusal(409, 10031, "This subdomain is not available.");
 
 /** A call of the API, below `/accounts/ID`. */
-export interface Call {
+interface Call {
   method: string;
   path: string;
   query: URLSearchParams;
@@ -86,7 +86,7 @@ const newDomains = z.object({ origins: z.array(z.object({ hostname: z.string() }
 type Runtime = Pick<PlatformRuntime, "query" | "push" | "deleteObjects">;
 
 /** What the account may differ in from one that has everything. */
-export interface AccountState {
+interface AccountState {
   /** Free refuses `limits.cpu_ms` with code 100328. That nothing else tells the plan is a guess: there may be a better sign. */
   plan: "free" | "paid";
   /** Null: nobody has chosen one yet. Its absence is 10007 to `GET` (wrangler's source). */

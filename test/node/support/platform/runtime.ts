@@ -37,7 +37,7 @@ export interface RunningWorker {
   consumers: Readonly<Record<string, { maxBatchSize: number; maxRetries: number; deadLetterQueue?: string }>>;
 }
 
-export interface Statement {
+interface Statement {
   sql: string;
   params?: unknown[] | undefined;
 }

@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { buffer } from "node:stream/consumers";
 import type { Request as SentRequest } from "miniflare";
 import { Response as RuntimeResponse } from "miniflare";
-import { listen } from "../listen.ts";
+import { listenSomewhere } from "../../../../src/dev/demo/listen.ts";
 import { Refusal, StandInAccount } from "./account.ts";
 import { PlatformRuntime } from "./runtime.ts";
 
@@ -16,7 +16,7 @@ export const LIMITED = new Refusal(429, 971, "Please wait and consider throttlin
   "retry-after": "1",
 });
 
-export const ACCOUNT_ID = "0123456789abcdef0123456789abcdef";
+const ACCOUNT_ID = "0123456789abcdef0123456789abcdef";
 
 /**
  * A stand-in for the platform, as far as a deployment uses it: the REST API, which wrangler and the script reach by
@@ -92,7 +92,7 @@ export class PlatformStandIn {
       });
     });
     this.#servers.push(server);
-    return listen(server);
+    return listenSomewhere(server);
   }
 
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
