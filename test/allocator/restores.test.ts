@@ -2,13 +2,16 @@ import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { describe, expect, it, vi } from "vitest";
 import { SEND_ENTRIES } from "../../src/shared/limits/allocator-limits.ts";
 import { Alarms } from "../../src/worker/allocator/alarms.ts";
+import { leaseEvents } from "../../src/worker/storage/webhook-events.ts";
+import type { DeliveryMessage } from "../../src/worker/webhooks/delivery-message.ts";
 import { block, issueTo, signOn, takeStep, withBadge } from "../badges/life-support.ts";
 import { allocatorOf, aroundObjectD1, endAllocator, loseStorage, ring, wake } from "../support/allocator.ts";
 import { createApplication } from "../support/application.ts";
 import { ahead, DAY, HOUR, MINUTE, moveClock, useStandingClock } from "../support/clock.ts";
+import { testContext } from "../support/context.ts";
 import { isAbout, LOST } from "../support/faults.ts";
 import { homeDatabase, runSql } from "../support/home.ts";
-import { callServer, outcome } from "../support/http.ts";
+import { callServer, outcome, requestBadge } from "../support/http.ts";
 import { claim, invite, revoke } from "../support/invitations.ts";
 import { log } from "../support/log.ts";
 import { objectsSendTo, queueThat } from "../support/queue.ts";
@@ -63,6 +66,29 @@ describe("D1 restored to an earlier moment, and comparisons with it (contract se
     expect(outcome(await claim(application, "other", "eve", token))).toBe("409 CLAIMED_INVITATION");
     expect(outcome(await login(application, "phone", "mallory"))).toBe("403 BLOCKED_USER");
     await expectInSync(application);
+  });
+
+  it("no event that a restored D1 gets again names a person whom a later entry erases (section 24)", async () => {
+    const application = await createApplication({ webhookUrl: "https://receiver.example/" });
+    const snapshot = await takeSnapshot(application);
+    await requestBadge(application, "phone", { userId: "alice", metadata: { osName: "Alice's" } });
+    const other = await issueTo(application, "phone-2", "bob");
+    for (let step = 0; step < SEND_ENTRIES; step++) {
+      await takeStep(application, other, step % 2 === 0 ? "suspend" : "resume");
+    }
+    expect(outcome(await callServer(application, "PATCH", "/v1/users/alice/erase"))).toBe("200");
+    const sent: string[] = [];
+    const { db, now } = testContext().context;
+    const consume = async ({ applicationId, eventId }: DeliveryMessage) => {
+      moveClock(1);
+      const { events } = await leaseEvents(db, [{ applicationId, eventId }], { now: now(), random: 0 });
+      sent.push(...events.map(({ payload }) => payload));
+    };
+    objectsSendTo(queueThat(consume));
+    await restoreAndTell(application, snapshot);
+    for (const { id } of await eventRows(application)) await consume({ applicationId: application.id, eventId: id });
+    expect(sent.length).toBeGreaterThan(0);
+    expect(sent.join()).not.toMatch(/alice|Alice's/);
   });
 
   it("readers of a restored D1 get 503 also while it refuses the entries that it lacks", async () => {

@@ -39,6 +39,11 @@ export const SEND_CHARACTERS = 32 * 1024;
 export const MAX_SEND_PAUSE_MILLISECONDS = 500;
 /** Time from the first change after a comparison to the next comparison. */
 export const COMPARE_AFTER_MILLISECONDS = 60_000;
+/**
+ * Time from the last change to the last comparison. A later restore is noticed by a tick: two beats are at most
+ * `TICK_GAP_MILLISECONDS` and a trip to D1 apart, or the second one doubts D1.
+ */
+export const LAST_COMPARISON_MILLISECONDS = 110_000;
 /** How long entries are kept: one day longer than D1's Time Travel goes back. */
 export const LOG_DAYS = 31;
 /**

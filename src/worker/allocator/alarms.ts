@@ -1,5 +1,6 @@
 import {
   COMPARE_AFTER_MILLISECONDS,
+  LAST_COMPARISON_MILLISECONDS,
   LOG_DAYS,
   MAX_LOG_BYTES,
   MAX_STORED_BYTES,
@@ -153,9 +154,9 @@ export class Alarms {
     const hasInvitations = this.#tables.hasInvitations();
     // An end that could not be recorded is past: it must not bring the next alarm at once.
     if (this.#isUnfinished) return this.ensure(now + RETRY_ALARM_MILLISECONDS);
-    const comparison = (this.#log.newestKeptAt() ?? 0) + COMPARE_AFTER_MILLISECONDS;
+    const comparison = (this.#log.newestKeptAt() ?? 0) + LAST_COMPARISON_MILLISECONDS;
     const times = [
-      // This alarm may have come too early to see a restore of the last minute.
+      // This alarm may have come too early to see a restore that the tick does not notice.
       comparison > now ? comparison : null,
       this.#tables.nextEnd(),
       endOfOldest === null ? null : endOfOldest + LOG_DAYS * DAY_MILLISECONDS,

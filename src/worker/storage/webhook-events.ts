@@ -2,8 +2,9 @@ import { type SQL, sql } from "drizzle-orm";
 import { type ApplicationId, eventIdPrefix } from "../../shared/identifiers.ts";
 import { LEASE_AGE_MILLISECONDS } from "../../shared/limits/sweep-limits.ts";
 import { DELIVERY_LEASE_SECONDS, DELIVERY_LEASE_SPREAD_MILLISECONDS } from "../../shared/limits/webhook-limits.ts";
-import { application, applicationSecret, webhookEvent } from "../../shared/schema.ts";
+import { application, applicationHead, applicationSecret, webhookEvent } from "../../shared/schema.ts";
 import type { Database } from "./database.ts";
+import { isReadable } from "./readable.ts";
 import { columnName, eachOf, type Placeholders, query, type RowOfStatement, statement } from "./statement.ts";
 
 export interface EventId {
@@ -36,6 +37,13 @@ const isPending = sql`${state} = 'pending'`;
 const isEnabled = (more: SQL = sql`true`): SQL =>
   sql`EXISTS (SELECT 1 FROM ${application} WHERE ${application.id} = ${webhookEvent.applicationId}
     AND ${application.disabledAt} IS NULL AND ${more})`;
+
+/**
+ * Events of an application wait while D1 lacks changes after a restore: one may have been put back that names a person who was
+ * erased since (contract section 24).
+ */
+const IS_READABLE = sql`EXISTS (SELECT 1 FROM ${applicationHead}
+  WHERE ${applicationHead.applicationId} = ${webhookEvent.applicationId} AND ${isReadable})`;
 
 const isDue = ({ now }: Pick<Placeholders<LeaseValues>, "now">): SQL =>
   sql`(${dueAt} IS NULL OR ${dueAt} <= ${now}) AND ${leaseUntil} <= ${now}`;
@@ -77,7 +85,8 @@ const LEASE = statement((p: Placeholders<LeaseValues>) =>
     (fields) => sql`UPDATE ${webhookEvent} SET ${columnName(leaseUntil)} = ${p.leaseUntil}
       WHERE ${isInBatch(p)} AND ${isPending}
         AND (${dueAt} <= ${p.now} OR ${dueAt} IS NULL AND ${webhookEvent.id} < ${p.unleasedFrom})
-        AND (${leaseUntil} <= ${p.now} OR ${p.isRepeated} AND ${leaseUntil} = ${p.leaseUntil}) AND ${isEnabled()}
+        AND (${leaseUntil} <= ${p.now} OR ${p.isRepeated} AND ${leaseUntil} = ${p.leaseUntil})
+        AND ${isEnabled()} AND ${IS_READABLE}
       RETURNING ${fields}`,
   ),
 );
@@ -125,7 +134,7 @@ export type Endpoint = RowOfStatement<typeof SELECT_ENDPOINTS>;
 
 /**
  * Takes due events, and loads their endpoints. Events with a due time and late untried ones are leased; the others are only
- * read. Events of a disabled application stay unchanged. One round trip.
+ * read. Events of a disabled application stay unchanged, and due ones while D1 lacks changes. One round trip.
  *
  * @param random in [0, 1): varies the end of the lease, so that a repeated try recognizes its own leases and need not
  * wait for their end

@@ -14,8 +14,9 @@ import { RenderedEntries } from "./render.ts";
 import { PAGED_TABLES, pageStatement, readPage, TABLE_NAMES } from "./row-pages.ts";
 
 /**
- * Replaces D1's rows of an application with the allocator's, page by page behind fences (contract section 21). Readers wait until it
- * is done. If interrupted, it must start over: D1's head is then unknown to the log.
+ * Replaces D1's rows of an application with the allocator's, page by page behind fences (contract section 21). Device calls, the
+ * feed, status lists, doors and due webhooks wait until it is done; other lists show what D1 has by then. If interrupted, it must
+ * start over: D1's head is then unknown to the log.
  *
  * @throws Unavailable
  */
@@ -189,10 +190,11 @@ async function sendEventsAgain(parts: ReplicaParts, mover: Mover, known: number)
     for (const { erasures } of sent) for (const erasure of erasures) parts.tables.addErasure(erasure);
   };
   for (const { sequence, changes } of log.walk(through)) {
-    const { history: rows, erasures, results, endedDay } = changes;
+    const { history: rows, erasures, eventSearches, results, endedDay } = changes;
     const events = sequence > known ? changes.events : [];
-    const isEmpty = rows.length + events.length + erasures.length + results.length === 0 && endedDay === null;
-    if (!isEmpty) batch.push({ ...NO_CHANGES, history: rows, events, erasures, results, endedDay });
+    const sent = { history: rows, events, erasures, eventSearches, results };
+    const isEmpty = Object.values(sent).every((list) => list.length === 0) && endedDay === null;
+    if (!isEmpty) batch.push({ ...NO_CHANGES, ...sent, endedDay });
     if (batch.length >= SEND_ENTRIES || JSON.stringify(batch).length > SEND_CHARACTERS) await send();
   }
   await send();
