@@ -68,6 +68,16 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
 
 
 _opener = urllib.request.build_opener(_NoRedirects)
+# Cloudflare's Browser Integrity Check refuses urllib's own name.
+_opener.addheaders = [("User-Agent", "badge-door")]
+
+
+def _say(text: str) -> None:
+    """A message that cannot be written, on a full disk for example, must not end the thread that refreshes or listens."""
+    try:
+        print(text, file=sys.stderr, flush=True)
+    except OSError:
+        pass
 
 
 class Door:
@@ -94,7 +104,7 @@ class Door:
         try:
             self._load()
         except Exception as error:
-            print(f"{file} is ignored: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+            _say(f"{file} is ignored: {type(error).__name__}: {error}")
         # So the content of the file is not written again at once.
         self._saved = self._content()
         self._saved_at = -math.inf
@@ -129,7 +139,7 @@ class Door:
         try:
             step()
         except Exception as error:  # Any error: without the next refresh, the door would not learn of a revocation.
-            print(f"not refreshed: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+            _say(f"not refreshed: {type(error).__name__}: {error}")
             return False
         return True
 
@@ -172,11 +182,11 @@ class Door:
                 failures += 1
                 refused = error.code in (401, 404, 429)
                 seconds = REFUSED_WAIT_SECONDS if refused else _retry_seconds(failures)
-                print(f"not connected: HTTP {error.code}; the lists are used", file=sys.stderr, flush=True)
+                _say(f"not connected: HTTP {error.code}; the lists are used")
             except Exception as error:  # Any error: without the next call, the door would receive no more changes.
                 failures += 1
                 seconds = _retry_seconds(failures)
-                print(f"not connected: {type(error).__name__}: {error}; the lists are used", file=sys.stderr, flush=True)
+                _say(f"not connected: {type(error).__name__}: {error}; the lists are used")
             # Jitter, so that not all doors call at once after a restart of the service.
             time.sleep(seconds * random.uniform(0.5, 1))
 
@@ -187,7 +197,7 @@ class Door:
             if not self._is_list_missing and not self._lists:
                 self._is_list_missing = True
                 question = "does the application publish them (--status-list)?"
-                print(f"not connected: there are no status lists; {question}", file=sys.stderr, flush=True)
+                _say(f"not connected: there are no status lists; {question}")
             return 1
         self._is_list_missing = False
         headers = {"applicationid": self._application, "applicationsecret": self._secret or ""}
@@ -208,11 +218,11 @@ class Door:
                 if delta.change > have:
                     self._deltas = [*self._deltas, (text, delta)][-MAX_DELTAS:]
                 if delta.entries:
-                    print(f"change {delta.change}: {len(delta.entries)} badges have another status", file=sys.stderr, flush=True)
+                    _say(f"change {delta.change}: {len(delta.entries)} badges have another status")
                     self._attempt(lambda: self._save(True))
                 # An application without changes responds at once.
                 return LISTS_WAIT_SECONDS if delta.change == 0 else 0
-            print(f"changes up to {delta.change}: the lists are needed again", file=sys.stderr, flush=True)
+            _say(f"changes up to {delta.change}: the lists are needed again")
             if delta.change < have:
                 # They may have changes that the service has lost: the next lists replace them.
                 self._deltas = []
@@ -240,7 +250,7 @@ class Door:
         try:
             status_list = read_status_list(text, keys=self._keys, uri=uri)
         except Refused as refusal:
-            print(f"{uri} is refused ({refusal.reason}); the one before stays", file=sys.stderr, flush=True)
+            _say(f"{uri} is refused ({refusal.reason}); the one before stays")
             return
         with self._lock:
             downloaded = status_list.change
@@ -254,7 +264,7 @@ class Door:
                 if any((status_list.change or 0) < (each.change or 0) for each in present):
                     if known is None:
                         problem = "lacks changes that are known, so it is not used until a newer one is downloaded"
-                        print(f"{uri} {problem}", file=sys.stderr, flush=True)
+                        _say(f"{uri} {problem}")
                     return
             # A new dictionary, because the deciding thread copies the present one.
             self._lists = {**self._lists, uri: status_list}
@@ -369,7 +379,7 @@ def main() -> None:
     is_refreshed.wait(START_WAIT_SECONDS)
     if options.secret:
         threading.Thread(target=door.listen, daemon=True).start()
-    print(f"Ready: {door.describe()}.", file=sys.stderr, flush=True)
+    _say(f"Ready: {door.describe()}.")
     # A reader may send anything, even invalid UTF-8.
     sys.stdin.reconfigure(errors="replace")
     for line in sys.stdin:

@@ -82,6 +82,8 @@ interface InputHandler {
 }
 
 async function main(): Promise<void> {
+  // A message that cannot be written, on a full disk for example, must not end the door.
+  process.stderr.on("error", () => {});
   const { service, application, file, port, challenge: doorId, ...values } = readCommandLine();
   const secret = (values.secret || process.env.DOOR_SECRET || "").trim() || null;
   const door = await DoorControl.open({

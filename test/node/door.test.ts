@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { createServer, request, type Server } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -280,12 +280,17 @@ const DOOR_TS = [process.execPath, `${EXAMPLES}door.ts`];
 const python = findPython();
 const DOOR_PY = [python ?? "", "-B", `${EXAMPLES}door.py`];
 
+/** The programs that have called the service on its port. */
+let agents: (string | undefined)[] = [];
+
 /** Tests of a group have the service on a port of this computer, at this computer's time. */
 function serveOnPort(): void {
   let server: Server;
   beforeEach(async () => {
+    agents = [];
     now = Date.now();
     server = createServer(async (request, response) => {
+      agents.push(request.headers["user-agent"]);
       if (rawBytes !== null) return void request.socket.end(rawBytes);
       const down = () => new Response(null, { status: 503 });
       const reply = await service.fetch(`${service.url}${request.url}`).catch(down);
@@ -531,6 +536,15 @@ describe.each([
   });
 });
 
+it.skipIf(!existsSync("/dev/full"))("door.ts goes on deciding when its messages cannot be written", async () => {
+  const words = ["--service", "http://127.0.0.1:9", "--application", APPLICATION_ID, "--file", file()];
+  const { child, ended, untilSaid } = run("sh", "-c", 'exec "$0" "$@" 2>/dev/full', ...DOOR_TS, ...words);
+  child.stdin.write("x\n");
+  await untilSaid(/closed: malformed/, "out");
+  child.stdin.end();
+  expect(await ended).toBe(0);
+});
+
 describe.skipIf(python === null)("the program src/examples/door.py (contract section 26)", () => {
   serveOnPort();
 
@@ -553,6 +567,37 @@ time.sleep = lambda seconds: None
 door.Door("https://badges.example", "app", pathlib.Path("missing.json"), 60, "secret").listen()`;
     const { ended } = run(python ?? "", "-B", "-c", failing, EXAMPLES);
     expect(await ended).toBe(7);
+  });
+
+  it.skipIf(!existsSync("/dev/full"))(
+    "door.py goes on refreshing and listening when its messages cannot be written",
+    async () => {
+      const mute = `
+import os, pathlib, sys, time
+sys.path.append(sys.argv[1])
+import door
+sys.stderr = open("/dev/full", "w")
+failures = iter([OSError("no network"), SystemExit])
+def fail(self):
+    raise next(failures)
+door.Door._listen_once = fail
+time.sleep = lambda seconds: None
+opened = door.Door("http://127.0.0.1:9", "app", pathlib.Path("missing.json"), 60, "secret")
+opened.refresh()
+try:
+    opened.listen()
+except SystemExit:
+    os._exit(7)`;
+      const { ended } = run(python ?? "", "-B", "-c", mute, EXAMPLES);
+      expect(await ended).toBe(7);
+    },
+  );
+
+  it("door.py does not call as urllib, which Cloudflare's zones refuse", async () => {
+    const { untilSaid } = run(...DOOR_PY, ...ofDoor());
+    await untilSaid(/Ready/);
+    expect(agents).not.toEqual([]);
+    for (const agent of agents) expect(agent).not.toMatch(/^Python-urllib/);
   });
 });
 

@@ -156,7 +156,7 @@ async function setDisabled({ application: { id } }: Outbox, disabledAt: number |
   await runSql("UPDATE application SET disabled_at = ?2 WHERE id = ?1", id, disabledAt);
 }
 
-describe("the events of a disabled application wait (contract section 8)", () => {
+describe("the events of an application that is disabled, or of which D1 lacks changes (contract section 8)", () => {
   it("events of a disabled application are not sent, enqueued or held and use up no attempt, and are sent within a minute of enabling", async () => {
     const { endpoint, outbox } = await open();
     const events = [await outbox.issue(), await outbox.issue()];
@@ -179,6 +179,23 @@ describe("the events of a disabled application wait (contract section 8)", () =>
     await outbox.deliver(...due);
     expect(endpoint.received).toHaveLength(3);
     for (const row of await outbox.events()) expect(row).toMatchObject({ state: "delivered", attempts: 1 });
+  });
+
+  it("due events wait while D1 lacks changes after a restore (section 21), and are sent within a minute afterwards", async () => {
+    const { endpoint, outbox } = await open();
+    const test = await outbox.addTestEvent();
+    const setReadableFrom = (value: string) =>
+      runSql(`UPDATE application_head SET readable_from = ${value} WHERE application_id = ?`, outbox.application.id);
+    await setReadableFrom("sequence + 1");
+    outbox.now += HOUR;
+    expect(await outbox.sweep()).toEqual([]);
+    await outbox.deliver(test);
+    expect(endpoint.received).toEqual([]);
+    await setReadableFrom("0");
+    outbox.now += 60_000;
+    expect(await outbox.sweep()).toEqual([test]);
+    await outbox.deliver(test);
+    expect(endpoint.received).toHaveLength(1);
   });
 
   it("events of a disabled application keep their state if there is no URL or the endpoint is held", async () => {

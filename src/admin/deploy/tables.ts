@@ -68,7 +68,7 @@ export function sealingKeyStep(deployment: Deployment, output: Output): Step {
       const { newest, older } = await missingSecrets(homes, workerSecrets(environment, output.note));
       if (newest !== null) {
         throw new UserError(
-          `The Worker has no secret ${newest}, which D1's newest sealing key needs: restore it if you have a copy (npx wrangler secret put ${newest} --env ${environment}), or if there is no application yet, run ${ADMIN} sealing-key rotate --env ${environment}. Then ${DEPLOY}.`,
+          `The Worker has no secret ${newest}, which D1's newest sealing key needs: restore it if you have a copy (npx wrangler secret put ${newest} --env ${environment}), or without a copy, when its applications are to be given up, run ${ADMIN} sealing-key rotate --env ${environment}. Then ${DEPLOY}.`,
         );
       }
       // The applications that do not need it are served.

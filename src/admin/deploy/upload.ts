@@ -47,18 +47,22 @@ export function uploadStep(deployment: Deployment): Step {
       const build = buildOf();
       const reason = await reasonToUpload(deployment, build);
       if (reason === null) return null;
-      if (reason !== NOT_DEPLOYED) {
-        await assertHomesBound(deployedHomes(deployment.account, deployment.target), "The Worker was not uploaded");
-      }
+      if (reason !== NOT_DEPLOYED) await assertBound();
       return {
         action: `upload it (${reason})`,
         async make() {
+          // Where the Worker was deleted, its homes may still have applications; by now each home has its tables.
+          if (reason === NOT_DEPLOYED) await assertBound();
           await buildAssets();
           await runWrangler(["deploy", "--env", environment, "--var", `${RELEASE}:${build}`]);
         },
       };
     },
   };
+
+  function assertBound(): Promise<void> {
+    return assertHomesBound(deployedHomes(deployment.account, deployment.target), "The Worker was not uploaded");
+  }
 }
 
 /** Builds the static assets from the sources that the build names. */

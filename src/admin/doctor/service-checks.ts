@@ -136,7 +136,7 @@ export const platformChecks = ({ homes, output }: Session, deployment: Deploymen
       if (first === undefined) return ok("is a Worker secret");
       return failure(
         `the Worker has no secret ${missing.join(", ")}`,
-        `Restore it, if you have a copy: npx wrangler secret put ${first} --env ${environment}. Without it, the secrets and signing keys of every application must be replaced.`,
+        `Restore it, if you have a copy: npx wrangler secret put ${first} --env ${environment}. Without it, an application whose values need it can serve no device again: create new applications.`,
       );
     },
   },

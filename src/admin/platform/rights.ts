@@ -44,7 +44,7 @@ const ADVICE: ReadonlyMap<number, string> = new Map([
   ],
   [
     10215,
-    `A gradual deployment is under way, and a secret can only be changed when one version has all traffic: finish it (npx wrangler versions deploy --env production), or run ${DEPLOY}, and run the command again.`,
+    `The newest version of the Worker does not have all traffic (a gradual deployment, or a rollback), and secrets can be changed only when it has. Finish the gradual deployment (npx wrangler versions deploy --env production), or deploy the release that is to run (${DEPLOY}; an older one needs --force), and run the command again.`,
   ],
 ]);
 

@@ -49,7 +49,11 @@ export const withVariable = (text: string, environment: string, name: string, va
   return setEntry(lines, table, name, value).join("\n");
 };
 
-/** Sets the ID of the database that an environment binds under this name. */
+/**
+ * Sets the ID of the database that an environment binds under this name.
+ *
+ * @throws UserError when the text has the database in another form of TOML
+ */
 export function withDatabaseId(text: string, environment: string, binding: string, id: string): string {
   const lines = text.split("\n");
   const table = tablesOf(lines).find(
@@ -57,7 +61,11 @@ export function withDatabaseId(text: string, environment: string, binding: strin
       header === `[[env.${environment}.d1_databases]]` &&
       lines.slice(first, end).some((line) => keyOf(line) === "binding" && line.includes(`"${binding}"`)),
   );
-  if (table === undefined) throw new Error(`no table of ${binding}`);
+  if (table === undefined) {
+    throw new UserError(
+      `wrangler.toml has no table [[env.${environment}.d1_databases]] with binding = "${binding}" on lines of its own: write it so, and run the command again.`,
+    );
+  }
   return setEntry(lines, table, "database_id", id).join("\n");
 }
 

@@ -23,8 +23,8 @@ type Submit = (command: Command) => Promise<Reply>;
 const LATEST_ALARM = Date.UTC(2189, 0);
 
 /**
- * The allocator's alarm. It is set for the next end of a badge or an invitation, for a comparison with D1 a minute after a change,
- * and once a day to delete what is too old.
+ * The allocator's alarm. It is set for the next end of a badge or an invitation, for comparisons with D1 a minute after a
+ * change and 110 seconds after the last one, and once a day to delete what is too old.
  */
 export class Alarms {
   readonly #storage: DurableObjectStorage;

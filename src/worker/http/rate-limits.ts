@@ -1,5 +1,5 @@
 import type { Context as HonoContext } from "hono";
-import { PUBLIC_ERRORS } from "../../shared/error-table.ts";
+import { type ErrorCode, PUBLIC_ERRORS } from "../../shared/error-table.ts";
 import { digestOf } from "../../shared/identifiers.ts";
 import { ApiError } from "../api-error.ts";
 import { addressPrefix } from "../applications/address-prefix.ts";
@@ -61,6 +61,12 @@ export async function limitAddress(c: HonoContext<HttpEnv>): Promise<void> {
   address.isCounted = true;
 }
 
+/** Counts a genuine user token that has expired for its address. @throws ApiError RATE_LIMITED */
+async function limitExpiredToken(c: HonoContext<HttpEnv>): Promise<void> {
+  const address = c.get("limitedAddress");
+  if (address !== undefined) await consumeLimit(c.get("context").clientIpLimit, `${address.key}:expired`);
+}
+
 /** Counts a refused call or a guess for its address, apart from other calls. @throws ApiError RATE_LIMITED */
 export async function limitAddressApart(c: HonoContext<HttpEnv>): Promise<void> {
   const address = c.get("limitedAddress");
@@ -90,8 +96,8 @@ export async function limitInvitation(c: HonoContext<HttpEnv>, { id }: { id: str
 
 /**
  * Counts the calls that a handler refuses as malformed, with INVALID_PROOF or with INVALID_USERTOKEN. Over the limit it
- * refuses them with RATE_LIMITED. A genuine user token that has expired is not counted: its phone must learn that it needs
- * a new one, whoever floods its address.
+ * refuses them with RATE_LIMITED. Genuine user tokens that have expired are counted by themselves: a phone must learn that it
+ * needs a new one, although a neighbour floods its address with made-up ones.
  */
 export function withRefusalLimit<C extends HonoContext<HttpEnv>>(
   handler: (c: C) => Promise<Response>,
@@ -100,16 +106,17 @@ export function withRefusalLimit<C extends HonoContext<HttpEnv>>(
     try {
       return await handler(c);
     } catch (error) {
-      if (error instanceof ApiError && isCountedApart(error)) await limitAddressApart(c);
+      if (error instanceof ApiError && isCountedApart(error.code)) {
+        await (error.detail === "expired-token" ? limitExpiredToken(c) : limitAddressApart(c));
+      }
       throw error;
     }
   };
 }
 
 /** Bodies, fields and headers that violate the contract get the statuses 400 and 422. */
-function isCountedApart({ code, detail }: ApiError): boolean {
+function isCountedApart(code: ErrorCode): boolean {
   const { status } = PUBLIC_ERRORS[code];
-  if (detail === "expired-token") return false;
   return code === "INVALID_PROOF" || code === "INVALID_USERTOKEN" || status === 400 || status === 422;
 }
 

@@ -54,7 +54,7 @@ export class HomeScheduler extends DurableObject<Env> {
     );
   }
 
-  /** Runs a home's due work once a minute, in bounded chunks. Two ticks may overlap, except in comparisons and on the register. */
+  /** Runs a home's due work once a minute. Two ticks may overlap, except in comparisons and on the register. */
   async tick(home: number): Promise<void> {
     const context = this.#open(home);
     this.#comparison = this.#comparison.then(() => this.#recordAndCompare(context));

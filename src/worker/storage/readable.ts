@@ -1,4 +1,4 @@
-import { sql } from "drizzle-orm";
+import { type Column, type SQL, sql } from "drizzle-orm";
 import type { ApplicationId } from "../../shared/identifiers.ts";
 import { applicationHead } from "../../shared/schema.ts";
 import { Unavailable } from "../platform.ts";
@@ -6,6 +6,10 @@ import { type Placeholders, query, statement } from "./statement.ts";
 
 /** Whether the application may be read: after a restore D1 lacks changes until the allocator has sent them again (contract section 21). */
 export const isReadable = sql<number>`${applicationHead.sequence} >= ${applicationHead.readableFrom}`;
+
+/** Whether the application of a row may be read. */
+export const isOfReadable = (applicationId: Column): SQL =>
+  sql`EXISTS (SELECT 1 FROM ${applicationHead} WHERE ${applicationHead.applicationId} = ${applicationId} AND ${isReadable})`;
 
 /** @throws Unavailable while D1 lacks changes of the application */
 export function requireReadable(head: { isReadable: number } | undefined): void {

@@ -3,6 +3,7 @@ import { alias } from "drizzle-orm/sqlite-core";
 import { eventIdPrefix, eventIdTime } from "../../shared/identifiers.ts";
 import { application, heartbeat, webhookEvent } from "../../shared/schema.ts";
 import type { Database } from "./database.ts";
+import { isOfReadable } from "./readable.ts";
 import { columnName, orm, type Placeholders, query, statement } from "./statement.ts";
 import type { EventId } from "./webhook-events.ts";
 
@@ -23,7 +24,8 @@ const SELECT_DUE = statement((p: Placeholders<{ now: number; perApplication: num
   const ranked = sql`SELECT ${event.applicationId}, ${event.id}, ${event.dueAt},
       row_number() OVER (PARTITION BY ${event.applicationId} ORDER BY ${event.dueAt}, ${event.id}) AS rank
     FROM ${application} CROSS JOIN ${webhookEvent} AS ${event}
-    WHERE ${application.disabledAt} IS NULL AND ${event.applicationId} = ${application.id} AND ${event.id} IN (${due})`;
+    WHERE ${application.disabledAt} IS NULL AND ${event.applicationId} = ${application.id} AND ${event.id} IN (${due})
+      AND ${isOfReadable(event.applicationId)}`;
   return query(
     { applicationId: event.applicationId, eventId: event.id },
     (fields) => sql`SELECT ${fields} FROM (${ranked}) AS ${event} ORDER BY rank, ${event.dueAt} LIMIT ${p.limit}`,
@@ -32,8 +34,8 @@ const SELECT_DUE = statement((p: Placeholders<{ now: number; perApplication: num
 
 /**
  * Due events whose message may have been lost, or was too far ahead for the queue. Applications take turns. Each one's
- * events come in the order of their due times, and events with the same due time by age. Disabled applications' events
- * are left out. One round trip.
+ * events come in the order of their due times, and events with the same due time by age. Events of
+ * applications that are disabled, or of which D1 lacks changes, are left out. One round trip.
  *
  * @param now milliseconds
  */

@@ -2,9 +2,9 @@ import { type SQL, sql } from "drizzle-orm";
 import { type ApplicationId, eventIdPrefix } from "../../shared/identifiers.ts";
 import { LEASE_AGE_MILLISECONDS } from "../../shared/limits/sweep-limits.ts";
 import { DELIVERY_LEASE_SECONDS, DELIVERY_LEASE_SPREAD_MILLISECONDS } from "../../shared/limits/webhook-limits.ts";
-import { application, applicationHead, applicationSecret, webhookEvent } from "../../shared/schema.ts";
+import { application, applicationSecret, webhookEvent } from "../../shared/schema.ts";
 import type { Database } from "./database.ts";
-import { isReadable } from "./readable.ts";
+import { isOfReadable } from "./readable.ts";
 import { columnName, eachOf, type Placeholders, query, type RowOfStatement, statement } from "./statement.ts";
 
 export interface EventId {
@@ -38,13 +38,6 @@ const isEnabled = (more: SQL = sql`true`): SQL =>
   sql`EXISTS (SELECT 1 FROM ${application} WHERE ${application.id} = ${webhookEvent.applicationId}
     AND ${application.disabledAt} IS NULL AND ${more})`;
 
-/**
- * Events of an application wait while D1 lacks changes after a restore: one may have been put back that names a person who was
- * erased since (contract section 24).
- */
-const IS_READABLE = sql`EXISTS (SELECT 1 FROM ${applicationHead}
-  WHERE ${applicationHead.applicationId} = ${webhookEvent.applicationId} AND ${isReadable})`;
-
 const isDue = ({ now }: Pick<Placeholders<LeaseValues>, "now">): SQL =>
   sql`(${dueAt} IS NULL OR ${dueAt} <= ${now}) AND ${leaseUntil} <= ${now}`;
 
@@ -76,6 +69,9 @@ const FIELDS = {
  * row, and most events are sent at once. Two messages for one event are rare, and a receiver recognizes a repeated event by its ID
  * (contract section 8).
  *
+ * Events wait while D1 lacks changes after a restore: one may have been put back that names a person who was erased since (contract
+ * section 24).
+ *
  * Compare-and-set: of two messages for one event, the second finds it leased. A repeated try also finds the events that the
  * earlier one leased, by the end of their lease.
  */
@@ -86,7 +82,7 @@ const LEASE = statement((p: Placeholders<LeaseValues>) =>
       WHERE ${isInBatch(p)} AND ${isPending}
         AND (${dueAt} <= ${p.now} OR ${dueAt} IS NULL AND ${webhookEvent.id} < ${p.unleasedFrom})
         AND (${leaseUntil} <= ${p.now} OR ${p.isRepeated} AND ${leaseUntil} = ${p.leaseUntil})
-        AND ${isEnabled()} AND ${IS_READABLE}
+        AND ${isEnabled()} AND ${isOfReadable(webhookEvent.applicationId)}
       RETURNING ${fields}`,
   ),
 );
