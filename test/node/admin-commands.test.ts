@@ -4,6 +4,7 @@ import type { Command } from "commander";
 import { describe, expect, it } from "vitest";
 import * as z from "zod";
 import { forEnvironment } from "../../src/admin/command-line/shell.ts";
+import { adviceFor } from "../../src/admin/platform/rights.ts";
 import { createAdminProgram, run } from "../../src/admin/program.ts";
 import { SUBSCRIBABLE } from "../support/subscribable.ts";
 import { startProgram } from "./support/program.ts";
@@ -96,7 +97,8 @@ describe("a message of a command for a deployed environment (contract section 10
     expect(forEnvironment("npm run deploy -- --force insists.", "staging")).toBe(
       "npm run -s admin -- deploy --env staging --force insists.",
     );
-    const gradual = "finish it (npx wrangler versions deploy --env production), or run npm run deploy";
+    const gradual = adviceFor([10_215]) ?? "";
+    expect(gradual).toContain("rollback");
     expect(forEnvironment(gradual, "staging")).not.toContain("production");
     expect(forEnvironment("npm run -s admin -- doctor --env production-eu", "production-eu")).toBe(
       "npm run -s admin -- doctor --env production-eu",

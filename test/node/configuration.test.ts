@@ -107,7 +107,9 @@ describe("wrangler.toml", () => {
   it("environments share no name, database, queue or counter", () => {
     const resources = configurations.flatMap(([, config]) => [
       `Worker ${config.name}`,
-      ...config.d1_databases.flatMap(({ database_id, database_name }) => [`D1 ${database_id}`, `D1 ${database_name}`]),
+      ...config.d1_databases.map(({ database_name }) => `D1 ${database_name}`),
+      // A database has no ID before the first deployment.
+      ...config.d1_databases.flatMap(({ database_id }) => (database_id === undefined ? [] : `D1 ${database_id}`)),
       ...(config.queues.consumers ?? []).map(({ queue }) => `queue ${queue}`),
       ...config.ratelimits.map(({ namespace_id }) => `counter ${namespace_id}`),
     ]);

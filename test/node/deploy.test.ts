@@ -254,7 +254,9 @@ describe("npm run deploy (contract section 25)", { timeout: 240_000 }, () => {
     expect(copied.stderr).not.toContain(key);
     // Values are still sealed to the first key.
     secrets().delete(first);
-    expect((await admin("doctor", "--json")).stdout).toContain(`the Worker has no secret ${first}`);
+    const { stdout: found } = await admin("doctor", "--json");
+    expect(found).toContain(`the Worker has no secret ${first}`);
+    expect(found).toContain("create new applications");
     secrets().set(first, value);
     await rehearsal.platform.sweep();
     const kept =
@@ -348,7 +350,7 @@ describe("npm run deploy (contract section 25)", { timeout: 240_000 }, () => {
     Object.assign(consumer?.settings ?? {}, { max_retries });
     Object.assign(script ?? {}, { isGradual: true });
     expect(await reason()).toContain("would upload it (several versions share the traffic)");
-    const advice = expect.stringContaining("A gradual deployment is under way");
+    const advice = expect.stringContaining("(a gradual deployment, or a rollback)");
     expect(await admin("sealing-key", "rotate")).toMatchObject({ code: 1, stderr: advice });
     Object.assign(script ?? {}, { isGradual: false });
   });
@@ -368,6 +370,17 @@ describe("npm run deploy (contract section 25)", { timeout: 240_000 }, () => {
     expect(await rehearsal.deploy()).toMatchObject({ code: 1, stderr: lacking });
     rehearsal.configure(before);
     expect((await rehearsal.deploy()).stdout).toMatch(/^Nothing changed: /);
+
+    // The Worker is lost, and its keys are restored.
+    const { account } = rehearsal.platform;
+    const secrets = [...(account.scripts.get(WORKER)?.secrets ?? [])];
+    await account.deleteWorker(WORKER);
+    rehearsal.configure(before.replace(tablesOfHome2, ""));
+    expect(await rehearsal.deploy()).toMatchObject({ code: 1 });
+    for (const [name, value] of secrets) account.scripts.get(WORKER)?.secrets.set(name, value);
+    expect(await rehearsal.deploy()).toMatchObject({ code: 1, stderr: lacking });
+    rehearsal.configure(before);
+    expect(await rehearsal.deploy()).toMatchObject({ code: 0 });
   });
 
   it("deploy makes another environment with its own names, and nothing for a name that is production's", async () => {

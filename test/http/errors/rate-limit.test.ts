@@ -1,5 +1,4 @@
 import { describe, expect, it, onTestFinished, vi } from "vitest";
-import wrangler from "../../../wrangler.toml?raw";
 import { newPhone } from "../../bound/support.ts";
 import { createApplication } from "../../support/application.ts";
 import { callWith, countedLimit, UNLIMITED } from "../../support/bindings.ts";
@@ -110,17 +109,6 @@ describe("calls of one client IP (contract section 7)", () => {
 });
 
 describe("the platform's limits (contract section 7)", () => {
-  it.each([
-    ["DEVICE_LIMIT", 60],
-    ["CLIENT_IP_LIMIT", 1200],
-    ["REFUSED_CALL_LIMIT", 120],
-  ])("limits of %s are %d a minute, counted apart locally and in production", (name, limit) => {
-    const binding = `name = "${name}"\nnamespace_id = "(\\d+)"\nsimple = \\{ (.*) \\}`;
-    const found = [...wrangler.matchAll(new RegExp(binding, "g"))];
-    expect(found.map(([, , simple]) => simple)).toEqual(Array(2).fill(`limit = ${limit}, period = 60`));
-    expect(new Set(found.map(([, namespace]) => namespace)).size).toBe(2);
-  });
-
   it("a phone's own earlier token does not count as a guess, even at an address over its limit (contract section 7)", async () => {
     const of = await createApplication();
     const phone = await newPhone(of);

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { PROJECT } from "../../../../src/admin/platform/paths.ts";
 import { captured, type Printed } from "../script.ts";
+import { undeployed } from "../undeployed.ts";
 import { PlatformStandIn } from "./stand-in.ts";
 
 /** A fresh copy of the repository beside an empty account. */
@@ -60,16 +61,6 @@ export class Rehearsal {
   deploy(...words: string[]): Promise<Printed> {
     return this.admin("deploy", "--env", "production", "--address", this.platform.address, ...words);
   }
-}
-
-const FURTHER_HOME = /^\[\[env\.production\.(d1_databases|queues\.\w+)\]\]\n(.*\n)*?(binding|queue) = "[\w-]+[_-]\d+"/;
-
-/** wrangler.toml before its first deployment. Where the service is deployed, it has the homes' places and IDs, and its address. */
-function undeployed(text: string): string {
-  const tables = text.split(/^(?=\[)/m).filter((table) => !FURTHER_HOME.test(table));
-  const lines = /^(database_id|HOME_\d+|routes) = .*\n/gm;
-  const before = (table: string) => table.replaceAll(lines, "").replace(/^PUBLIC_URL = .*/m, 'PUBLIC_URL = ""');
-  return tables.map((table) => (/^\[+env\.production/.test(table) ? before(table) : table)).join("");
 }
 
 /** A clone after `npm ci`, as far as a deployment and this suite read it. */
