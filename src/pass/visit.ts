@@ -91,10 +91,18 @@ export class Visit {
   /** Schedules the next update. While the page is hidden, there is none. */
   #schedule(): void {
     clearTimeout(this.#timer);
-    if (document.visibilityState !== "visible" || this.#isUpdating || FINAL.includes(this.#shown.state)) return;
+    if (document.visibilityState !== "visible") return;
+    this.#markStale();
+    if (this.#isUpdating || FINAL.includes(this.#shown.state)) return;
     // A clock that was set back must not delay the next update.
     const wait = Math.min(this.#dueAt - Date.now(), this.#pauseMilliseconds);
     this.#timer = setTimeout(() => void this.#update(), Math.max(0, wait));
+  }
+
+  /** After an hour in a pocket, a slow network must not make the last code look new. */
+  #markStale(): void {
+    const { state, code } = this.#shown;
+    if (state === "open" && code !== null && isStale(code)) this.#show({ state: "busy" });
   }
 
   async #update(): Promise<void> {
@@ -116,10 +124,7 @@ export class Visit {
       return this.#stop("unsuitable");
     }
     if (this.#identity === null) return this.#describe();
-    const { state, invitation, code } = this.#shown;
-    // After an hour in a pocket, a slow network must not make the last code look new.
-    const isStale = code !== null && Date.now() - code.takenAt > MAX_CODE_AGE_SECONDS * 1000;
-    if (isStale && state === "open") this.#show({ state: "busy" });
+    const { state, invitation } = this.#shown;
     // The code comes first; the facts of the visit may come later. While there is no code, they may change.
     if (invitation === null || this.#isBack || !KEEPS_CODE.includes(state))
       void this.#describe().catch(() => undefined);
@@ -156,12 +161,16 @@ export class Visit {
   /** Gets a new code. The first call claims the invitation, and may be repeated if its response was lost. */
   async #renew(identity: Identity): Promise<number> {
     const device = await this.#deviceOf(identity);
+    let askedAt = Date.now();
     const jwt = await device.sign(CLIENT_SIGNATURE).catch(async (error: unknown) => {
       if (!(error instanceof BadgeServiceError && error.code === "UNKNOWN_BADGE")) throw error;
       await device.requestBadge({ userId: identity.userId, invitationToken: this.#invited.token });
+      askedAt = Date.now();
       return device.sign(CLIENT_SIGNATURE);
     });
-    const code = codeOf(jwt, Date.now());
+    const code = codeOf(jwt, askedAt);
+    // The page was suspended meanwhile: this code is as old as the one before.
+    if (isStale(code)) return 0;
     this.#show({ state: "open", code, isClaiming: false });
     return code.renewAfterSeconds;
   }
@@ -173,3 +182,5 @@ export class Visit {
     return this.#device;
   }
 }
+
+const isStale = ({ takenAt }: Code): boolean => Date.now() - takenAt > MAX_CODE_AGE_SECONDS * 1000;

@@ -1,5 +1,5 @@
 import { decodeJwt } from "jose";
-import type { BrowserContext, BrowserContextOptions, Page, Response } from "playwright-core";
+import type { BrowserContext, BrowserContextOptions, Page, Response, Route } from "playwright-core";
 import { afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { NewInvitation, ServerClient } from "../../src/client/index.ts";
 import { ageLimits, DoorControl } from "../../src/examples/door-control.ts";
@@ -244,6 +244,30 @@ describe.skipIf(!HAS_CHROMIUM)("/pass in a browser (contract section 27)", { tim
     await says(page, "There is no new code yet; this is your last one, 5 minutes old, and a door may refuse it.");
     slow.resolve();
     await isRenewed;
+    await says(page, OPEN);
+    // The phone is pocketed while a code is on its way: neither that code nor the last one looks new an hour later.
+    const late = Promise.withResolvers<void>();
+    const fetched = Promise.withResolvers<void>();
+    const onItsWay = async (route: Route) => {
+      const response = await route.fetch();
+      fetched.resolve();
+      await late.promise;
+      await route.fulfill({ response });
+    };
+    await page.route("**/v1/badge/sign", onItsWay, { times: 1 });
+    await page.clock.runFor(15_000);
+    await fetched.promise;
+    await become("hidden");
+    await page.clock.setSystemTime((await page.evaluate(() => Date.now())) + HOUR);
+    await become("visible");
+    await says(page, /your last one, .* old, and a door may refuse it/);
+    const isLate = page.waitForResponse(isSignature);
+    late.resolve();
+    await isLate;
+    await says(page, /your last one, .* old, and a door may refuse it/);
+    const isNew = page.waitForResponse(isSignature);
+    await page.clock.runFor(1000);
+    await isNew;
     await says(page, OPEN);
   });
 
