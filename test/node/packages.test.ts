@@ -101,7 +101,7 @@ const READERS_PART = `
   declare const applicationId: string, applicationSecret: string, udid: string, signature: string, clientSignature: string, challenge: string;
   declare const badgeId: string, visit: { id: string; day: Date; end: Date };
   declare function store(badges: readonly import("@badge-distribution/client").ListedBadge[]): Promise<void>;
-  declare function giveAccess(badgeNumber: string, userId: string): Promise<void>;
+  declare function giveAccess(badgeNumber: string, userId: string, times?: { startsAt?: string | undefined; expiresAt?: string | undefined }): Promise<void>;
   declare function removeAccess(badgeNumber: string): Promise<void>;
   declare function openDoor(badgeNumber: string): void;
   declare const keys: import("@badge-distribution/verify").JwkSet;

@@ -134,7 +134,8 @@ export const MEANINGS: Record<ErrorCode, Meaning> = {
   EXPIRED_CURSOR: {
     meaning:
       "The cursor is from before the application's rows were republished (`reconcile --republish`), before its allocator lost its storage, or before it withdrew a number that another application had taken.",
-    remedy: "Start again without a cursor, and replace your mirror: delete the badges that this walk does not return.",
+    remedy:
+      "Start again without a cursor and with an empty mirror: forget the stored `change` numbers, too, and the badges that this walk does not return.",
   },
   INVALID_BADGEEXPIRESAT: {
     meaning: `\`badgeExpiresAt\` is not an ISO 8601 date-time with a zone, is longer than ${MAX_DATE_TIME_CHARACTERS} characters, not in the future, or more than ${MAX_BADGE_DAYS.toLocaleString("en")} days ahead.`,

@@ -68,7 +68,7 @@ The first example of \`badge:created\` is real: its headers belong to its body (
 ### What to expect
 
 * **At least once**: the same event may come again, with the same \`id\`. Keep the IDs of events that you have processed.
-* **In any order**: of a badge's events, the one with the highest \`change\` is the newest; ignore the older ones. \`badge:created\` has no \`change\`, and precedes all others. To keep a mirror of all badges, follow \`GET /v1/changes\` and use events only as the signal to read it now.
+* **In any order**: of a badge's events, the one with the highest \`change\` is the newest; ignore the older ones. \`badge:created\` has no \`change\`, and precedes all others. An event of an invitation has no \`change\` either: ignore it if its number is a badge by now. To keep a mirror of all badges, follow \`GET /v1/changes\` and use events only as the signal to read it now.
 * **${RETRY_DELAYS_SECONDS.length + 1} attempts over ${totalHours} hours**, after ${describeDelays(RETRY_DELAYS_SECONDS)}, each up to 10 % longer. Then the event is kept as exhausted, and an administrator can replay it.
 * Event kinds may be added: respond 2xx to a kind that you do not know.
 * While an application is disabled its events wait; they are sent when it is enabled again.

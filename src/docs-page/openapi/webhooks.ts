@@ -157,6 +157,10 @@ const webhookTest = webhook(
 );
 
 /** Every event that the service sends. */
+/** These events have no change number, and an issued number is never reserved again. */
+const LATE =
+  "If it comes late, somebody else may have the number already: ignore it if `GET /v1/badges/{id}` finds a badge, or an invitation that is newer than the event's `createdAt` has the number.";
+
 const OPERATIONS: Record<EventName, Operation> = {
   "badge:created": badgeCreated,
   "badge:suspended": badgeChanged(
@@ -210,13 +214,12 @@ const OPERATIONS: Record<EventName, Operation> = {
   "invitation:revoked": invitationEnded("invitation:revoked", {
     operationId: "invitationRevoked",
     summary: "An invitation was revoked",
-    description: "Nobody had claimed it: take the access of its number away, because somebody else may get the number.",
+    description: `Nobody had claimed it: take the access of its number away, because somebody else may get the number. ${LATE}`,
   }),
   "invitation:expired": invitationEnded("invitation:expired", {
     operationId: "invitationExpired",
     summary: "An invitation has expired",
-    description:
-      "Nobody claimed it in time: take the access of its number away, because somebody else may get the number. The event follows within about a minute.",
+    description: `Nobody claimed it in time: take the access of its number away, because somebody else may get the number. The event follows within about a minute. ${LATE}`,
   }),
   "webhook:test": webhookTest,
 };
