@@ -164,7 +164,7 @@ function restoreOne(world: World, dice: Dice): void {
  * could resume it
  */
 function restoreTo(world: World, { id }: ApplicationPlan, position: number): void {
-  const { d1, trace, faults, history, replica, timeline } = world;
+  const { d1, trace, faults, replica, timeline } = world;
   const home = homeOf(id);
   const server = d1.at(home);
   faults.struck++;
@@ -174,7 +174,6 @@ function restoreTo(world: World, { id }: ApplicationPlan, position: number): voi
     server.restore(at);
     if (server.look("SELECT 1 FROM application_head WHERE readable_from = ?", CLOSED).length === 0) break;
   }
-  history.restored(home);
   replica.restored(home);
 }
 

@@ -11,8 +11,6 @@ export const STALE_MILLISECONDS = 31_000;
 const STALE_REFUSAL_MILLISECONDS = 1000;
 /** How long `rebind` lets another key take a badge (contract section 15). */
 const REBIND_MILLISECONDS = 24 * 3_600_000;
-/** A write is decided so long before D1 gets it, at most, in milliseconds: D1 calls are tried again for so long. */
-const TRYING_MILLISECONDS = 10_000;
 
 /** Clocks differ: what may be thought is later than what must be. */
 const isAhead = (until: unknown, time: number): boolean => until !== null && Number(until) > time;
@@ -23,9 +21,8 @@ export class Bindings extends Member {
   /** When what D1 does now was decided, in milliseconds. */
   #decidedAt = 0;
 
-  see(changes: readonly Change[], lateMilliseconds: number): void {
-    const { replica, timeline } = this.world;
-    this.#decidedAt = Math.min(replica.loggedAt(changes), timeline.now - lateMilliseconds);
+  see(changes: readonly Change[]): void {
+    this.#decidedAt = this.world.replica.loggedAt(changes);
     for (const { table, before, after } of changes) {
       if (table !== "badge" || !isIssued(after)) continue;
       if (!isIssued(before)) this.#checkFirstKey(after, changes);
@@ -127,8 +124,7 @@ export class Bindings extends Member {
   #checkBinding(before: Row, after: Row): void {
     const { verdict, timeline } = this.world;
     const askers = this.#askers(after);
-    const asked = Math.min(...askers.map(({ from }) => from));
-    const since = Math.max(asked, this.#decidedAt - TRYING_MILLISECONDS) - this.#clockError;
+    const since = this.#decidedAt - this.#clockError;
     const settings = this.#settings(after.application_id, since - STALE_MILLISECONDS, timeline.now);
     const isFirst = before.key_thumbprint === null && settings.some(({ bind_until }) => isAhead(bind_until, since));
     // The server may have asked for it in the same entry.

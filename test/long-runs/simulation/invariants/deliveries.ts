@@ -23,7 +23,7 @@ export class Deliveries extends Member {
 
   /** An attempt leaves. @returns to be called when its sender knows its end */
   begin(received: Received): () => void {
-    const { verdict, history, replica } = this.world;
+    const { verdict, history, replica, d1 } = this.world;
     const { headers, body, sentAt } = received;
     const id = headers["webhook-id"] ?? "";
     // D1 may have forgotten it since.
@@ -40,9 +40,9 @@ export class Deliveries extends Member {
     const least = last.isOver ? LEAST_DISTANCE_MILLISECONDS : ATTEMPT_MILLISECONDS;
     // An administrator made it due, or D1 forgot in a restoration the attempt, or that somebody who sends now had claimed it.
     const rememberedFrom = Math.min(last.sentAt, sentAt - ON_ITS_WAY_MILLISECONDS);
+    const application = String(event?.application_id);
     const wasForgotten =
-      history.wasRestored(event?.application_id, rememberedFrom, sentAt) ||
-      replica.lacked(String(event?.application_id), rememberedFrom, sentAt);
+      d1.wasRestored(application, rememberedFrom, sentAt) || replica.lacked(application, rememberedFrom, sentAt);
     const wasHeld = spans.some(({ row, to }) => row.state === "held" && to >= last.sentAt && to <= sentAt);
     // What nobody has tried yet is not leased: two messages for it are two attempts, and delivery is at least once.
     const wasUntried = spans.some(({ row, to }) => row.due_at === null && to >= last.sentAt - ON_ITS_WAY_MILLISECONDS);

@@ -1,8 +1,7 @@
 import { createHash, createHmac } from "node:crypto";
-import { homeOf } from "../../../../src/shared/homes.ts";
-import { type ApplicationId, applicationId, base64Url } from "../../../../src/shared/identifiers.ts";
+import { type ApplicationId, base64Url } from "../../../../src/shared/identifiers.ts";
 import { Member } from "../member.ts";
-import { type Change, SERVICE_TABLES } from "../platform/d1.ts";
+import type { Change } from "../platform/d1.ts";
 import type { Row } from "../platform/sqlite.ts";
 import type { UserDevice } from "../service/door.ts";
 
@@ -30,10 +29,6 @@ export const KEYS: Readonly<Record<string, readonly string[]>> = {
   application_secret: ["id"],
 };
 
-/** A row's table and key. */
-export const nameOfRow = (table: string, row: Row): string =>
-  [table, ...(KEYS[table] ?? []).map((column) => row[column])].join(" ");
-
 /** Whether a row of `badge` is an issued one. A reserved number is no badge yet. */
 export const isIssued = (row: Row | null): row is Row => row !== null && row.ordinal !== null;
 
@@ -51,7 +46,6 @@ export const isClaimOf = ({ state, claim_user_id, claim_device }: Row, request: 
 /** Everything that D1 had, and when: what responses are held against. */
 export class History extends Member {
   readonly #spans = new Map<string, Span[]>();
-  readonly #restorations: { home: number; at: number }[] = [];
   readonly #folded: { applicationId: string; at: number }[] = [];
 
   see({ table, before, after }: Change): void {
@@ -66,26 +60,6 @@ export class History extends Member {
     this.#spans.set(table, spans);
   }
 
-  /** A home's D1 was restored: from now on it has what it had then. */
-  restored(home: number): void {
-    this.#restorations.push({ home, at: this.world.timeline.now });
-    for (const table of SERVICE_TABLES) {
-      const { d1, erased } = this.world;
-      const found = d1.at(home).look(`SELECT * FROM ${table} WHERE application_id <> ?`, STRANGER);
-      const rows = found.map((row) => erased.known(row));
-      const there = new Map(rows.map((row) => [nameOfRow(table, row), row]));
-      const isOpen = ({ to, row }: Span) =>
-        to === Number.POSITIVE_INFINITY && homeOf(applicationId.parse(row.application_id)) === home;
-      const known = (this.#spans.get(table) ?? []).filter(isOpen);
-      const names = new Set([...there.keys(), ...known.map(({ row }) => nameOfRow(table, row))]);
-      for (const name of names) {
-        const before = known.find(({ row }) => nameOfRow(table, row) === name)?.row ?? null;
-        const after = there.get(name) ?? null;
-        if (JSON.stringify(before) !== JSON.stringify(after)) this.see({ table, before, after });
-      }
-    }
-  }
-
   /** An entry changes a badge more than once: D1 never has what it was in between. */
   noteFolded(applicationId: string): void {
     this.#folded.push({ applicationId, at: this.world.timeline.now });
@@ -93,13 +67,6 @@ export class History extends Member {
 
   wasFolded(applicationId: string, from: number, to: number): boolean {
     return this.#folded.some((entry) => entry.applicationId === applicationId && entry.at >= from && entry.at <= to);
-  }
-
-  wasRestored(id: Row[string] | undefined, from: number, to: number): boolean {
-    const home = homeOf(applicationId.parse(id));
-    return this.#restorations.some(
-      (restoration) => restoration.home === home && restoration.at >= from && restoration.at <= to,
-    );
   }
 
   /** What the rows with these values were at some moment of a time. */

@@ -2,11 +2,8 @@ import { inspect } from "node:util";
 import type { ErrorCode } from "../../../../src/shared/error-table.ts";
 import type { CallName } from "../service/door.ts";
 import type { World } from "../world.ts";
-import { type Attempt, isOf, userDeviceOf } from "./book.ts";
+import { type Attempt, isOf } from "./book.ts";
 import { isClaimOf, type Span } from "./history.ts";
-
-/** A request that lost so many races against others of its user device is told to come back. */
-const MAX_LOST_RACES = 5;
 
 type IsTrue = (world: World, attempt: Attempt<CallName>) => boolean;
 
@@ -67,17 +64,14 @@ export function isOfAnotherUser({ plan }: World, attempt: Attempt<CallName>): bo
 }
 
 function hasMetFault(world: World, attempt: Attempt<CallName>): boolean {
-  const { administrator, faults, book, replica, plan } = world;
+  const { administrator, faults, replica, plan } = world;
   const { applicationId } = attempt.request;
   // Whether a call began before the copy was done is decided by two clocks.
   const began = attempt.from - 2 * plan.clockErrorMilliseconds;
   if (replica.wasWithoutRows(applicationId, began, attempt.to) || replica.mayBeClosed(applicationId)) return true;
   // Its last batch may have opened D1 late: the allocator notices when it repeats the command.
   if (administrator.isRepublishing(applicationId)) return true;
-  if (faults.struck > attempt.struckBefore || isWhileLacking(world, attempt)) return true;
-  if (!isOf(attempt, "badge")) return false;
-  const rivals = book.since("badge", userDeviceOf(attempt.request), attempt.from);
-  return rivals.filter((other) => other !== attempt).length >= MAX_LOST_RACES;
+  return faults.struck > attempt.struckBefore || isWhileLacking(world, attempt);
 }
 
 function mayBeExhausted({ book, plan, planter }: World, { request }: Attempt<CallName>): boolean {

@@ -218,13 +218,13 @@ export class Replica extends Member {
         ({ applicationId, from, to }) =>
           applicationId === id && to === Infinity && from < noticedAt && from > timeline.now - MAX_WAIT_MILLISECONDS,
       );
-      const isHidden = !head || !isReadable(head) || d1.wasRestoredWithin(id, timeline.now - noticedAt);
+      const isHidden = !head || !isReadable(head) || d1.wasRestored(id, noticedAt, timeline.now);
       verdict.expect(!isBehind || isHidden, "no copy is trusted while D1 lacks what it had", head ?? "", after);
     }
   }
 
   #isRepeated(id: string, { before, after }: Move, lateMilliseconds: number): boolean {
-    const { verdict, plan } = this.world;
+    const { verdict, plan, timeline, d1 } = this.world;
     const highest = this.#highest.get(id) ?? 0;
     const sequence = Number(after.sequence);
     const place = `${id} ${sequence}`;
@@ -232,7 +232,8 @@ export class Replica extends Member {
     verdict.expect((known ?? after.entry) === after.entry, "one entry has one place in the log", after, known ?? "");
     this.#places.set(place, String(after.entry));
     const isCovered = sequence >= highest || Number(after.readable_from) > sequence;
-    const isFromBefore = lateMilliseconds > 0 && this.world.d1.wasRestoredWithin(id, lateMilliseconds);
+    const sentAt = timeline.now - lateMilliseconds;
+    const isFromBefore = lateMilliseconds > 0 && d1.wasRestored(id, sentAt, timeline.now);
     verdict.expect(isCovered || isFromBefore, "readers do not see D1 while it is behind", after, highest);
     if (plan.restorations > 0) this.#compareRows(id, after);
     this.#highest.set(id, Math.max(highest, sequence));

@@ -68,11 +68,9 @@ export class Told extends Member {
     const mayBeBehind =
       replica.lacked(request.applicationId, from, to) ||
       spans.some((span) => span.to >= from && span.row.superseded_at !== null);
-    const isCurrent = mayBeBehind || history.wasCurrent(request, number, readFrom, to);
-    this.#expect(isCurrent, "a login makes its badge the device's current one", attempt, spans);
     const bookmarkedAt = Math.min(to, this.#checkBookmark(attempt));
-    const isKnown = mayBeBehind || history.wasCurrent(request, number, readFrom, bookmarkedAt);
-    this.#expect(isKnown, "a login's bookmark is as new as what it did", attempt, spans);
+    const isCurrent = mayBeBehind || history.wasCurrent(request, number, readFrom, bookmarkedAt);
+    this.#expect(isCurrent, "a login makes its badge the device's current one, as its bookmark shows", attempt, spans);
     if (replica.lacked(request.applicationId, from, to)) return;
     // Whether a call began before a copy was done, and may have been decided before, is said by two clocks.
     const hasTwoClocks = this.world.plan.clockErrorMilliseconds > 0;

@@ -30,7 +30,7 @@ export interface Executed {
 
 export const OWNED_TABLES = ["badge", "invitation", "blocked_user", "freed_number"];
 /** What the service writes. */
-export const SERVICE_TABLES = ["application_head", ...OWNED_TABLES, "webhook_event"];
+const SERVICE_TABLES = ["application_head", ...OWNED_TABLES, "webhook_event"];
 const WATCHED_TABLES = [...SERVICE_TABLES, "script_command", "application", "application_secret", "heartbeat"];
 /**
  * Settings and secrets are not restored: they do not come back by themselves, and the administrator would set them again. The end
@@ -50,7 +50,7 @@ const STRAY_MILLISECONDS = 600_000;
 
 /** Of the transaction that runs. */
 let changes: Change[] = [];
-/** What a restoration changes is no transaction of anybody. */
+/** Whether changes are told. */
 export const watching = { isOn: true };
 let dice = new Dice(0);
 let now = () => 0;
@@ -125,9 +125,9 @@ export class D1Homes {
     return this.at(homeOf(applicationId));
   }
 
-  /** Whether an application's D1 was restored so long ago at most, in milliseconds. */
-  wasRestoredWithin(id: string, milliseconds: number): boolean {
-    return this.of(applicationId.parse(id)).wasRestoredWithin(milliseconds);
+  /** Whether an application's D1 was restored at some moment of a time. */
+  wasRestored(id: string, from: number, to: number): boolean {
+    return this.of(applicationId.parse(id)).wasRestored(from, to);
   }
 
   headOf(id: string): Row | undefined {
@@ -154,9 +154,10 @@ class D1Server extends Part<{ home: number; primary: Sqlite; copy: Sqlite }> {
   /** When all copies stopped, and when they go on, in milliseconds. */
   #stoppedAt = 0;
   #goOnAt = 0;
-  /** Commits before the last restoration, which no copy has any more, and when that was, in milliseconds. */
+  /** Commits before the last restoration, which no copy has any more. */
   #oldest = 0;
-  #restoredAt = Number.NEGATIVE_INFINITY;
+  /** When it was restored, in milliseconds. */
+  readonly #restorations: number[] = [];
   /** Batches that come once more, and when they came first, in milliseconds. */
   #strays: { statements: readonly Statement[]; at: number }[] = [];
   /** The first moment to which it may be restored. */
@@ -210,7 +211,7 @@ class D1Server extends Part<{ home: number; primary: Sqlite; copy: Sqlite }> {
     const results = this.execute(statements, lateMilliseconds);
     if (plan.restorations === 0 || !faults.isOn) return results;
     for (const stray of this.#strays.filter(
-      ({ at }) => at < this.#restoredAt && timeline.now - at < STRAY_MILLISECONDS,
+      ({ at }) => this.wasRestored(at, timeline.now) && timeline.now - at < STRAY_MILLISECONDS,
     )) {
       try {
         this.execute(stray.statements, timeline.now - stray.at);
@@ -223,9 +224,9 @@ class D1Server extends Part<{ home: number; primary: Sqlite; copy: Sqlite }> {
     return results;
   }
 
-  /** Whether it was restored so long ago at most, in milliseconds. */
-  wasRestoredWithin(milliseconds: number): boolean {
-    return this.world.timeline.now - milliseconds <= this.#restoredAt;
+  /** Whether it was restored at some moment of a time. */
+  wasRestored(from: number, to: number): boolean {
+    return this.#restorations.some((at) => at >= from && at <= to);
   }
 
   /**
@@ -290,7 +291,7 @@ class D1Server extends Part<{ home: number; primary: Sqlite; copy: Sqlite }> {
     this.#replay(this.#copy, this.#copied, position);
     this.#copied = position;
     const { rows: ranges } = this.#copy.run("SELECT last_number, id FROM application");
-    watching.isOn = false;
+    changes = [];
     this.#commit(() => {
       for (const table of RESTORED_TABLES) this.primary.run(`DELETE FROM ${table}`);
       for (const table of RESTORED_TABLES) {
@@ -300,9 +301,14 @@ class D1Server extends Part<{ home: number; primary: Sqlite; copy: Sqlite }> {
         this.primary.run("UPDATE application SET last_number = ? WHERE id = ?", Object.values(range));
       }
     });
-    watching.isOn = true;
     this.#oldest = this.position;
-    this.#restoredAt = this.world.timeline.now;
+    const { history, erased, timeline } = this.world;
+    this.#restorations.push(timeline.now);
+    // A row that was deleted and inserted again as it was has not changed.
+    const byRow = Map.groupBy(changes, ({ table, before, after }) => JSON.stringify([table, before ?? after]));
+    for (const [change, ...others] of byRow.values()) {
+      if (change && others.length === 0) history.see(erased.knownChange(change));
+    }
   }
 
   #commit<T>(work: () => T): T {

@@ -49,7 +49,6 @@ export class ObjectStorage extends Part<Instance> {
   #flush: PromiseWithResolvers<void> | null = null;
   /** Set, and not durable yet. */
   #alarm: number | null = null;
-  #depth = 0;
   #broken: Promise<void> | null = null;
 
   /** @returns resolves when what was written so far is durable, never if it is lost; null: it is durable */
@@ -83,32 +82,21 @@ export class ObjectStorage extends Part<Instance> {
     return this.#sqlite.raw(sql, parameters);
   }
 
-  /** All of some work or nothing; may be nested. */
+  /** All of some work or nothing. One that turns out to write is committed when what it wrote becomes durable. */
   transaction<T>(work: () => T): T {
-    if (this.#depth > 0 || this.#flush) return this.#savepoint(work);
-    // One that turns out to write is committed when what it wrote becomes durable.
-    const sqlite = this.#sqlite;
-    sqlite.db.exec("BEGIN");
-    try {
-      return this.#savepoint(work);
-    } finally {
-      if (!this.#flush) sqlite.db.exec("COMMIT");
-    }
-  }
-
-  #savepoint<T>(work: () => T): T {
-    const name = `level_${this.#depth++}`;
     const { db } = this.#sqlite;
-    db.exec(`SAVEPOINT ${name}`);
+    const isOutermost = !db.isTransaction;
+    if (isOutermost) db.exec("BEGIN");
+    db.exec("SAVEPOINT work");
     try {
       const result = work();
-      db.exec(`RELEASE ${name}`);
+      db.exec("RELEASE work");
       return result;
     } catch (error) {
-      db.exec(`ROLLBACK TO ${name}; RELEASE ${name}`);
+      db.exec("ROLLBACK TO work; RELEASE work");
       throw error;
     } finally {
-      this.#depth--;
+      if (isOutermost && !this.#flush) db.exec("COMMIT");
     }
   }
 
@@ -137,7 +125,7 @@ export class ObjectStorage extends Part<Instance> {
     const { timeline, faults } = this.world;
     // A write fails at once, or nothing leaves the instance any more after it.
     if (this.#isSuperseded && this.#dice.chance(0.5)) throw this.fail();
-    if (this.#depth === 0) this.#sqlite.db.exec("BEGIN");
+    if (!this.#sqlite.db.isTransaction) this.#sqlite.db.exec("BEGIN");
     const flush = Promise.withResolvers<void>();
     this.#flush = flush;
     const fault = faults.draw("storage");
