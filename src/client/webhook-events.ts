@@ -52,7 +52,7 @@ export const INVITATION_ENDED_EVENTS = ["invitation:revoked", "invitation:expire
 export interface InvitationEndedEvent extends EventFields {
   event: (typeof INVITATION_ENDED_EVENTS)[number];
   data: {
-    /** The number that it had reserved. Another badge may get it. */
+    /** The number that it had reserved. Another badge may have it by now. */
     id: string;
     /** Exactly as it was sent. */
     expiresAt: string;

@@ -143,5 +143,5 @@ function testText(result: Awaited<ReturnType<typeof testEndpoint>>): string {
 /** A 401 usually means that the receiver verifies with another secret, the most common mistake. */
 const refusalText = (status: number | null): string =>
   status === 401
-    ? "The endpoint refused the test event (401): does it verify with this application's secret?"
+    ? "The endpoint refused the test event (401): does it verify with this application's secret, and is its clock right?"
     : "The endpoint did not accept the test event: a receiver must respond with 2xx within 15 seconds.";

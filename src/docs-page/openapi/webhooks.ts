@@ -156,11 +156,11 @@ const webhookTest = webhook(
   },
 );
 
-/** Every event that the service sends. */
 /** These events have no change number, and an issued number is never reserved again. */
 const LATE =
   "If it comes late, somebody else may have the number already: ignore it if `GET /v1/badges/{id}` finds a badge, or an invitation that is newer than the event's `createdAt` has the number.";
 
+/** Every event that the service sends. */
 const OPERATIONS: Record<EventName, Operation> = {
   "badge:created": badgeCreated,
   "badge:suspended": badgeChanged(
