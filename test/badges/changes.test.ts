@@ -28,7 +28,7 @@ describe("GET /v1/changes (contract section 13)", () => {
     });
   });
 
-  // Pages, and an exact copy after any calls: test/client/calls.test.ts and the simulation.
+  // Pages, and every change after any calls: test/client/calls.test.ts and the simulation.
   it("the feed shows each kind of change once, and nothing when nothing has changed", async () => {
     const application = await createApplication();
     let cursor = "";

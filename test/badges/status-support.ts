@@ -56,7 +56,7 @@ export async function indexOn(application: { id: string }, udid: string): Promis
   return statusOf(String(body.signature));
 }
 
-/** The application's one badge has this ordinal, as if so many had been issued before. */
+/** Gives the application's only badge this ordinal, as though that many badges had been issued. */
 export async function moveBadge({ id }: { id: string }, ordinal: number): Promise<void> {
   await runSql("UPDATE badge SET ordinal = ?2 WHERE application_id = ?1", id, ordinal);
   await runSql("UPDATE application_head SET last_ordinal = ?2 WHERE application_id = ?1", id, ordinal);

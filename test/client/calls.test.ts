@@ -33,7 +33,7 @@ describe("the device client (contract sections 1 to 3)", () => {
     expect(await collect(server(application).listBadges().badges())).toEqual([listed]);
   });
 
-  it("the device client exchanges its signature, as base64 or as any bytes, for one that a door verifies offline", async () => {
+  it("the device client exchanges its signature, as base64 or as raw bytes, for one that a door verifies offline", async () => {
     const application = await createApplication();
     const phone = device(application, "phone");
     const badge = await phone.requestBadge({ userId: "alice" });

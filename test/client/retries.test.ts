@@ -74,7 +74,7 @@ describe("a request that may be repeated", () => {
     expect([fake.requests.length, fake.waits]).toEqual([2, [wait]]);
   });
 
-  it("a Retry-After that is a time counts from the time of its response, whatever the device's clock says", async () => {
+  it("a date in Retry-After counts from the date of the response, whatever the device's clock says", async () => {
     const [date, time] = ["Fri, 15 Jan 2027 08:00:00 GMT", "Fri, 15 Jan 2027 08:00:30 GMT"];
     for (const now of [0, 1, 2].map((days) => Date.parse(date) + (days - 1) * 86_400_000)) {
       const fake = fakeService(

@@ -17,7 +17,7 @@ const signed = (secrets: readonly string[], body = CREATED, timestampSeconds = N
   signedAsService({ eventId: EVENT_ID, timestampSeconds, body, secrets });
 
 describe("a genuine webhook is accepted (contract section 8)", () => {
-  it("a genuine webhook is accepted with its event, as text or as any bytes", async () => {
+  it("a genuine webhook is accepted with its event, as text or as raw bytes", async () => {
     const bytes = utf8(CREATED);
     for (const body of [CREATED, bytes, bytes.buffer, utf8(`--${CREATED}--`).subarray(2, -2)]) {
       const result = await verifyWebhook({ headers: await signed(["s"]), body, secrets: "s", now });

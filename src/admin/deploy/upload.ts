@@ -37,7 +37,7 @@ const domains = z.array(z.object({ hostname: z.string(), service: z.string() }))
 
 /**
  * Uploads the Worker with its assets, and sets up what calls it: its address, the queues and cron. wrangler uploads the
- * Worker first, so whatever is still missing shows that a run was interrupted.
+ * Worker first. If something else is missing afterwards, a run was interrupted.
  */
 export function uploadStep(deployment: Deployment): Step {
   const { environment } = deployment;

@@ -13,10 +13,10 @@ import type { CheckedProof } from "./proof.ts";
  *
  * Each call counts for its device. Calls without a proof, and calls that would take a fresh number, also count for
  * their address. An address has a second count for calls that are refused as malformed, with INVALID_PROOF or with
- * INVALID_USERTOKEN, and for calls with a proof and an invitation token that cannot be claimed. Other calls with a
- * valid proof count for no address; otherwise a neighbour could lock a building's phones out. So a proof is checked
- * even after its address has sent too many bad proofs. An attacker gains little, because a bad proof costs one
- * signature check and no round trip.
+ * INVALID_USERTOKEN, and for calls with a proof and an invitation token that cannot be claimed. User tokens that have
+ * expired have a third. Other calls with a valid proof count for no address; otherwise a neighbour could lock a
+ * building's phones out. So a proof is checked even after its address has sent too many bad proofs. An attacker gains
+ * little, because a bad proof costs one signature check and no round trip.
  */
 
 /** The device that a limit counts, and its application. */

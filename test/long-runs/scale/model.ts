@@ -34,7 +34,7 @@ export const USUAL = {
   places: 3,
   /** Of badges that are stored, since badges are never deleted. */
   years: 3,
-  /** LOG_SAMPLE of wrangler.toml: one line per so many requests. */
+  /** LOG_SAMPLE in wrangler.toml: one of this many requests is logged. */
   logSample: 50,
   /** Of its first limit, what a home may use in its busiest second. */
   fill: 0.7,

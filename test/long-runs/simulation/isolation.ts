@@ -207,7 +207,7 @@ const STATEMENT_MILLISECONDS = 0.1;
 const ROW_READ_MILLISECONDS = 0.0004;
 const ROW_CHANGED_MILLISECONDS = 0.02;
 
-/** From an isolate to whatever it calls, of a caller in the home's place. Objects are beside D1. */
+/** The time from an isolate to what it calls, for a caller near the home. Objects are beside D1. */
 const WAY_MILLISECONDS = 5;
 
 /** wrangler.toml; and the consumers that run at once, at most (Queues: Limits). */

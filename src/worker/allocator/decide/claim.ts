@@ -47,8 +47,9 @@ export function decideClaim(
 }
 
 /**
- * Whether the server that made the invitation vouches for the user, who then needs no user token, no key of a bound badge,
- * and gets a badge in place of a revoked one. Reception vouches for visitors only (contract sections 12, 15 and 22).
+ * Whether the server that made the invitation vouches for the user. Such a user needs no user token, gets a new badge in place
+ * of a revoked one, and, if the invitation names the user, may replace a badge that is bound to another key. Reception vouches
+ * for visitors only (contract sections 12, 15 and 22).
  */
 const vouchesFor = (invitation: InvitationRow | undefined, userId: string): boolean =>
   invitation?.withSecret === true && (!invitation.byReception || userId.startsWith(VISITOR_PREFIX));
